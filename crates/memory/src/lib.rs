@@ -1,0 +1,2 @@
+//! The session memory of a conversation with a language model.
+pub mod document;

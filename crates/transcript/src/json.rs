@@ -1,0 +1,824 @@
+//! JSON as slices: finding values in a text without changing a byte of it.
+//!
+//! Bodies and session files are not turned into a tree. A value stays the text that it was, [`Raw`], and is looked
+//! into one level at a time: [`Raw::object`] walks the fields of an object, [`Raw::array`] the elements of an array,
+//! [`Raw::as_text`] takes a string literal. Numbers, escapes, white space and the order and repetition of keys are
+//! therefore never altered.
+//!
+//! ```
+//! use throughline_transcript::json::Raw;
+//!
+//! let body = Raw::parse(r#"{"n": 1e3, "s": "a\u00e9"}"#)?;
+//! assert_eq!(body.field("n").unwrap().as_str(), "1e3");
+//! assert_eq!(body.field("s").unwrap().as_text().unwrap().decode(), "aé");
+//! # Ok::<(), throughline_transcript::json::JsonError>(())
+//! ```
+
+use std::borrow::Cow;
+use std::fmt;
+
+use bytestring::ByteString;
+
+/// How deep arrays and objects may be nested. Deeper input is refused with [`JsonErrorKind::TooDeep`].
+pub const NESTING_MAX: usize = 512;
+
+/// The text of one JSON value, exactly as it was written, without white space around it.
+///
+/// Cloning is cheap: it shares the bytes of the file or body that it was found in.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Raw(ByteString);
+
+/// A string value: a slice of the source that is decoded when it is looked at.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Text(TextKind);
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum TextKind {
+    /// The characters themselves.
+    Plain(ByteString),
+    /// The inside of a JSON string literal that holds at least one escape.
+    Escaped(ByteString),
+}
+
+/// The kinds of JSON value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `{...}`
+    Object,
+    /// `[...]`
+    Array,
+    /// `"..."`
+    String,
+    /// A number.
+    Number,
+    /// `true` or `false`.
+    Bool,
+    /// `null`
+    Null,
+}
+
+/// Why a text is not JSON.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{kind} at byte {offset}")]
+pub struct JsonError {
+    /// Where, in bytes from the start of the text.
+    pub offset: usize,
+    /// What is wrong there.
+    pub kind: JsonErrorKind,
+}
+
+/// What is wrong with a text that is not JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JsonErrorKind {
+    /// The text ends inside a value.
+    #[error("the JSON value ends early")]
+    UnexpectedEnd,
+    /// A character that cannot stand there.
+    #[error("unexpected character")]
+    UnexpectedCharacter,
+    /// A control character or a wrong escape in a string.
+    #[error("invalid string")]
+    InvalidString,
+    /// Not a number by the JSON grammar.
+    #[error("invalid number")]
+    InvalidNumber,
+    /// More than [`NESTING_MAX`] levels.
+    #[error("nested deeper than {NESTING_MAX} levels")]
+    TooDeep,
+    /// Something stands after the value.
+    #[error("more text after the JSON value")]
+    TrailingText,
+}
+
+impl Raw {
+    /// Checks that `text` is one JSON value, with nothing but white space around it.
+    ///
+    /// # Errors
+    /// Says at which byte the text stops being JSON.
+    pub fn parse(text: impl Into<ByteString>) -> Result<Self, JsonError> {
+        let text = text.into();
+        let (start, end) = {
+            let mut scanner = Scanner::new(&text);
+            let start = scanner.skip_space();
+            let end = scanner.value()?;
+            scanner.skip_space();
+            if scanner.at < text.len() {
+                return Err(scanner.error(JsonErrorKind::TrailingText));
+            }
+            (start, end)
+        };
+        Ok(Self(slice(&text, start, end)))
+    }
+
+    /// Reads one JSON value from the start of `text` and says where it ends, in bytes.
+    ///
+    /// # Errors
+    /// Says at which byte the text stops being JSON.
+    pub fn parse_prefix(text: &ByteString) -> Result<(Self, usize), JsonError> {
+        let mut scanner = Scanner::new(text);
+        let start = scanner.skip_space();
+        let end = scanner.value()?;
+        Ok((Self(slice(text, start, end)), end))
+    }
+
+    /// The value as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The value as a shared slice.
+    #[must_use]
+    pub fn as_bytestring(&self) -> &ByteString {
+        &self.0
+    }
+
+    /// Length of the text, in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// False: a JSON value is at least one byte long.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What kind of value this is.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self.0.as_bytes().first() {
+            Some(b'{') => Kind::Object,
+            Some(b'[') => Kind::Array,
+            Some(b'"') => Kind::String,
+            Some(b't' | b'f') => Kind::Bool,
+            Some(b'n') => Kind::Null,
+            _ => Kind::Number,
+        }
+    }
+
+    /// The fields of an object in the order in which they stand; nothing for another kind of value.
+    #[must_use]
+    pub fn object(&self) -> Fields<'_> {
+        Fields(Members::new(&self.0, b'{'))
+    }
+
+    /// The elements of an array; nothing for another kind of value.
+    #[must_use]
+    pub fn array(&self) -> Elements<'_> {
+        Elements(Members::new(&self.0, b'['))
+    }
+
+    /// The field `key` of an object. Of several with the same key the last counts, as with the providers.
+    #[must_use]
+    pub fn field(&self, key: &str) -> Option<Raw> {
+        self.object()
+            .filter(|(name, _)| name.decode() == key)
+            .last()
+            .map(|(_, value)| value)
+    }
+
+    /// The field `key` as a text, if it is a string.
+    #[must_use]
+    pub fn text_field(&self, key: &str) -> Option<Text> {
+        self.field(key)?.as_text()
+    }
+
+    /// The field `key` as a decoded string, if it is a string.
+    #[must_use]
+    pub fn string_field(&self, key: &str) -> Option<String> {
+        self.text_field(key).map(|text| text.decode().into_owned())
+    }
+
+    /// The text of a string value.
+    #[must_use]
+    pub fn as_text(&self) -> Option<Text> {
+        if self.kind() != Kind::String {
+            return None;
+        }
+        let inner = slice(&self.0, 1, self.0.len() - 1);
+        let is_escaped = memchr::memchr(b'\\', inner.as_bytes()).is_some();
+        Some(Text(if is_escaped {
+            TextKind::Escaped(inner)
+        } else {
+            TextKind::Plain(inner)
+        }))
+    }
+
+    /// The value of a number, where a 64-bit float can hold it.
+    #[must_use]
+    pub fn as_f64(&self) -> Option<f64> {
+        if self.kind() == Kind::Number {
+            self.0.parse().ok()
+        } else {
+            None
+        }
+    }
+
+    /// The value of a whole number that is not negative. `1e3` counts, `1.5` does not.
+    #[must_use]
+    pub fn as_u64(&self) -> Option<u64> {
+        if self.kind() != Kind::Number {
+            return None;
+        }
+        self.0.parse().ok().or_else(|| {
+            let number: f64 = self.0.parse().ok()?;
+            (number >= 0.0 && number.fract() == 0.0 && number < 9e15).then_some(number as u64)
+        })
+    }
+
+    /// The value of `true` and `false`.
+    #[must_use]
+    pub fn as_bool(&self) -> Option<bool> {
+        match self.as_str() {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => None,
+        }
+    }
+
+    /// Whether the value is `null`.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        self.as_str() == "null"
+    }
+}
+
+impl fmt::Debug for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Text {
+    /// A text that is its own source.
+    #[must_use]
+    pub fn plain(text: impl Into<ByteString>) -> Self {
+        Self(TextKind::Plain(text.into()))
+    }
+
+    /// The characters. A surrogate without its other half becomes U+FFFD.
+    #[must_use]
+    pub fn decode(&self) -> Cow<'_, str> {
+        match &self.0 {
+            TextKind::Plain(text) => Cow::Borrowed(text),
+            TextKind::Escaped(text) => Cow::Owned(unescape(text)),
+        }
+    }
+
+    /// Appends the characters to `buffer`, for readers that keep one buffer for many texts.
+    pub fn decode_into(&self, buffer: &mut String) {
+        match &self.0 {
+            TextKind::Plain(text) => buffer.push_str(text),
+            TextKind::Escaped(text) => unescape_into(text, buffer),
+        }
+    }
+
+    /// Length in bytes as it stands in the source, escapes included.
+    #[must_use]
+    pub fn encoded_len(&self) -> usize {
+        match &self.0 {
+            TextKind::Plain(text) | TextKind::Escaped(text) => text.len(),
+        }
+    }
+
+    /// Whether there is nothing but white space in it.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        self.decode().trim().is_empty()
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Self::plain(text)
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Self::plain(text)
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.decode(), f)
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.decode())
+    }
+}
+
+/// Iterator over the fields of an object: key and value.
+pub struct Fields<'a>(Members<'a>);
+
+impl Iterator for Fields<'_> {
+    type Item = (Text, Raw);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.step()?;
+        let key_start = self.0.scanner.at;
+        let key_end = self.0.scanner.value().ok()?;
+        let key = Raw(slice(self.0.text, key_start, key_end)).as_text()?;
+        self.0.scanner.skip_space();
+        self.0.scanner.at += 1; // the colon: `Raw::parse` has checked it
+        let value = self.0.value()?;
+        Some((key, value))
+    }
+}
+
+/// Iterator over the elements of an array.
+pub struct Elements<'a>(Members<'a>);
+
+impl Iterator for Elements<'_> {
+    type Item = Raw;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.step()?;
+        self.0.value()
+    }
+}
+
+struct Members<'a> {
+    text: &'a ByteString,
+    scanner: Scanner<'a>,
+    is_open: bool,
+}
+
+impl<'a> Members<'a> {
+    fn new(text: &'a ByteString, opening: u8) -> Self {
+        let is_open = text.as_bytes().first() == Some(&opening);
+        let mut scanner = Scanner::new(text);
+        scanner.at = 1;
+        scanner.is_checked = true;
+        Self {
+            text,
+            scanner,
+            is_open,
+        }
+    }
+
+    /// Moves to the start of the next member.
+    fn step(&mut self) -> Option<()> {
+        if !self.is_open {
+            return None;
+        }
+        self.scanner.skip_space();
+        match self.scanner.peek() {
+            Some(b',') => {
+                self.scanner.at += 1;
+                self.scanner.skip_space();
+                Some(())
+            }
+            None | Some(b'}' | b']') => {
+                self.is_open = false;
+                None
+            }
+            Some(_) => Some(()),
+        }
+    }
+
+    fn value(&mut self) -> Option<Raw> {
+        let start = self.scanner.skip_space();
+        match self.scanner.value() {
+            Ok(end) => Some(Raw(slice(self.text, start, end))),
+            Err(_) => {
+                self.is_open = false;
+                None
+            }
+        }
+    }
+}
+
+/// Walks over JSON text. Checks the grammar unless the text has been through it before.
+struct Scanner<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    is_checked: bool,
+}
+
+impl<'a> Scanner<'a> {
+    fn new(text: &'a str) -> Self {
+        Self {
+            bytes: text.as_bytes(),
+            at: 0,
+            is_checked: false,
+        }
+    }
+
+    fn error(&self, kind: JsonErrorKind) -> JsonError {
+        JsonError {
+            offset: self.at,
+            kind,
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn skip_space(&mut self) -> usize {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
+            self.at += 1;
+        }
+        self.at
+    }
+
+    /// Passes over one value and returns the byte after it.
+    fn value(&mut self) -> Result<usize, JsonError> {
+        self.skip_space();
+        match self.peek() {
+            None => return Err(self.error(JsonErrorKind::UnexpectedEnd)),
+            Some(b'"') => self.string()?,
+            Some(b'{' | b'[') if self.is_checked => self.skip_nested()?,
+            Some(b'{' | b'[') => self.nested()?,
+            Some(b't') => self.word(b"true")?,
+            Some(b'f') => self.word(b"false")?,
+            Some(b'n') => self.word(b"null")?,
+            Some(b'-' | b'0'..=b'9') => self.number()?,
+            Some(_) => return Err(self.error(JsonErrorKind::UnexpectedCharacter)),
+        }
+        Ok(self.at)
+    }
+
+    /// Passes over an array or object that is known to be well formed: only strings and brackets matter.
+    fn skip_nested(&mut self) -> Result<(), JsonError> {
+        let mut depth = 0usize;
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'"' => {
+                    self.string()?;
+                    continue;
+                }
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth -= 1,
+                _ => {}
+            }
+            self.at += 1;
+            if depth == 0 {
+                return Ok(());
+            }
+        }
+        Err(self.error(JsonErrorKind::UnexpectedEnd))
+    }
+
+    fn nested(&mut self) -> Result<(), JsonError> {
+        // One bit a level: set for an object. Without recursion no input can exhaust the stack.
+        let mut levels = [0u64; NESTING_MAX / 64];
+        let mut depth = 0usize;
+        loop {
+            // Here a value begins.
+            self.skip_space();
+            match self.peek() {
+                Some(open @ (b'{' | b'[')) => {
+                    if depth == NESTING_MAX {
+                        return Err(self.error(JsonErrorKind::TooDeep));
+                    }
+                    let bit = 1u64 << (depth % 64);
+                    if open == b'{' {
+                        levels[depth / 64] |= bit;
+                    } else {
+                        levels[depth / 64] &= !bit;
+                    }
+                    depth += 1;
+                    self.at += 1;
+                    self.skip_space();
+                    let closing = if open == b'{' { b'}' } else { b']' };
+                    if self.peek() != Some(closing) {
+                        if open == b'{' {
+                            self.key()?;
+                        }
+                        continue;
+                    }
+                }
+                _ => {
+                    self.value()?;
+                }
+            }
+            // Here a value has ended, or an empty container is about to.
+            loop {
+                self.skip_space();
+                let is_object = levels[(depth - 1) / 64] & (1 << ((depth - 1) % 64)) != 0;
+                match self.peek() {
+                    Some(b',') => {
+                        self.at += 1;
+                        if is_object {
+                            self.key()?;
+                        }
+                        break;
+                    }
+                    Some(b'}') if is_object => {}
+                    Some(b']') if !is_object => {}
+                    Some(_) => return Err(self.error(JsonErrorKind::UnexpectedCharacter)),
+                    None => return Err(self.error(JsonErrorKind::UnexpectedEnd)),
+                }
+                self.at += 1;
+                depth -= 1;
+                if depth == 0 {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn key(&mut self) -> Result<(), JsonError> {
+        self.skip_space();
+        match self.peek() {
+            Some(b'"') => self.string()?,
+            Some(_) => return Err(self.error(JsonErrorKind::UnexpectedCharacter)),
+            None => return Err(self.error(JsonErrorKind::UnexpectedEnd)),
+        }
+        self.skip_space();
+        match self.peek() {
+            Some(b':') => {
+                self.at += 1;
+                Ok(())
+            }
+            Some(_) => Err(self.error(JsonErrorKind::UnexpectedCharacter)),
+            None => Err(self.error(JsonErrorKind::UnexpectedEnd)),
+        }
+    }
+
+    fn string(&mut self) -> Result<(), JsonError> {
+        let start = self.at + 1;
+        let mut at = start;
+        loop {
+            let Some(found) = memchr::memchr2(b'"', b'\\', &self.bytes[at..]) else {
+                return Err(self.error(JsonErrorKind::UnexpectedEnd));
+            };
+            at += found;
+            if self.bytes[at] == b'"' {
+                break;
+            }
+            if !self.is_checked {
+                self.check_escape(at)?;
+            }
+            at += 2;
+            if at > self.bytes.len() {
+                return Err(self.error(JsonErrorKind::UnexpectedEnd));
+            }
+        }
+        if !self.is_checked
+            && let Some(control) = self.bytes[start..at].iter().position(|byte| *byte < 0x20)
+        {
+            return Err(JsonError {
+                offset: start + control,
+                kind: JsonErrorKind::InvalidString,
+            });
+        }
+        self.at = at + 1;
+        Ok(())
+    }
+
+    fn check_escape(&self, at: usize) -> Result<(), JsonError> {
+        let is_valid = match self.bytes.get(at + 1) {
+            None => return Err(self.error(JsonErrorKind::UnexpectedEnd)),
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => true,
+            Some(b'u') => match self.bytes.get(at + 2..at + 6) {
+                None => return Err(self.error(JsonErrorKind::UnexpectedEnd)),
+                Some(digits) => digits.iter().all(u8::is_ascii_hexdigit),
+            },
+            Some(_) => false,
+        };
+        if is_valid {
+            Ok(())
+        } else {
+            Err(JsonError {
+                offset: at,
+                kind: JsonErrorKind::InvalidString,
+            })
+        }
+    }
+
+    fn word(&mut self, word: &[u8]) -> Result<(), JsonError> {
+        if self.bytes[self.at..].starts_with(word) {
+            self.at += word.len();
+            Ok(())
+        } else if word.starts_with(&self.bytes[self.at..]) {
+            Err(self.error(JsonErrorKind::UnexpectedEnd))
+        } else {
+            Err(self.error(JsonErrorKind::UnexpectedCharacter))
+        }
+    }
+
+    fn number(&mut self) -> Result<(), JsonError> {
+        let digits = |scanner: &mut Self| {
+            let start = scanner.at;
+            while scanner.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+                scanner.at += 1;
+            }
+            scanner.at - start
+        };
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        let has_leading_zero = self.peek() == Some(b'0');
+        let count = digits(self);
+        if count == 0 || (has_leading_zero && count > 1) {
+            return Err(self.error(JsonErrorKind::InvalidNumber));
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            if digits(self) == 0 {
+                return Err(self.error(JsonErrorKind::InvalidNumber));
+            }
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            if digits(self) == 0 {
+                return Err(self.error(JsonErrorKind::InvalidNumber));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn slice(text: &ByteString, start: usize, end: usize) -> ByteString {
+    text.slice_ref(&text[start..end])
+}
+
+fn unescape(escaped: &str) -> String {
+    let mut out = String::with_capacity(escaped.len());
+    unescape_into(escaped, &mut out);
+    out
+}
+
+fn unescape_into(escaped: &str, out: &mut String) {
+    let bytes = escaped.as_bytes();
+    let mut at = 0;
+    while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
+        out.push_str(&escaped[at..at + found]);
+        at += found + 2;
+        match bytes.get(at - 1) {
+            Some(b'n') => out.push('\n'),
+            Some(b't') => out.push('\t'),
+            Some(b'r') => out.push('\r'),
+            Some(b'b') => out.push('\u{8}'),
+            Some(b'f') => out.push('\u{c}'),
+            Some(b'u') => {
+                let unit = hex4(bytes, at);
+                at += 4;
+                let (scalar, used) = match unit {
+                    Some(high @ 0xd800..=0xdbff) => {
+                        match (bytes.get(at..at + 2), hex4(bytes, at + 2)) {
+                            (Some(b"\\u"), Some(low @ 0xdc00..=0xdfff)) => (
+                                char::from_u32(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00)),
+                                6,
+                            ),
+                            _ => (None, 0),
+                        }
+                    }
+                    Some(unit) => (char::from_u32(unit), 0),
+                    None => (None, 0),
+                };
+                out.push(scalar.unwrap_or(char::REPLACEMENT_CHARACTER));
+                at += used;
+            }
+            Some(other) => out.push(char::from(*other)),
+            None => {}
+        }
+        at = at.min(bytes.len());
+    }
+    out.push_str(&escaped[at..]);
+}
+
+fn hex4(bytes: &[u8], at: usize) -> Option<u32> {
+    let digits = std::str::from_utf8(bytes.get(at..at + 4)?).ok()?;
+    u32::from_str_radix(digits, 16).ok()
+}
+
+/// Appends `text` to `out` as a JSON string literal, quotes included.
+pub fn write_string(text: &str, out: &mut String) {
+    out.push('"');
+    let mut clean_from = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let escape = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0..0x20 => "",
+            _ => continue,
+        };
+        out.push_str(&text[clean_from..at]);
+        if escape.is_empty() {
+            out.push_str(&format!("\\u{byte:04x}"));
+        } else {
+            out.push_str(escape);
+        }
+        clean_from = at + 1;
+    }
+    out.push_str(&text[clean_from..]);
+    out.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_error(text: &str, offset: usize, kind: JsonErrorKind) {
+        assert_eq!(Raw::parse(text).unwrap_err(), JsonError { offset, kind });
+    }
+
+    #[test]
+    fn values_keep_their_spelling() {
+        let raw = Raw::parse(
+            " {\"a\":1e3 , \"a\" : 123456789012345678901234567890,\"\\u0061\":\"\\/\"} ",
+        )
+        .unwrap();
+        let fields: Vec<_> = raw
+            .object()
+            .map(|(k, v)| (k.decode().into_owned(), v.as_str().to_owned()))
+            .collect();
+        let expected = [
+            ("a", "1e3"),
+            ("a", "123456789012345678901234567890"),
+            ("a", "\"\\/\""),
+        ];
+        assert_eq!(fields, expected.map(|(k, v)| (k.to_owned(), v.to_owned())));
+        assert_eq!(raw.text_field("a").unwrap().decode(), "/");
+    }
+
+    #[test]
+    fn lone_surrogates_become_replacement_characters() {
+        let text = |literal: &str| {
+            Raw::parse(literal)
+                .unwrap()
+                .as_text()
+                .unwrap()
+                .decode()
+                .into_owned()
+        };
+        assert_eq!(
+            text(r#""ok \ud83d cut, \ud83d\ude00 whole, \ude00 tail""#),
+            "ok \u{fffd} cut, 😀 whole, \u{fffd} tail"
+        );
+        assert_eq!(
+            text(r#""\ud83d\u0041\ud83d\ud83d\ude00\ud83d""#),
+            "\u{fffd}A\u{fffd}😀\u{fffd}"
+        );
+    }
+
+    #[test]
+    fn errors_say_where() {
+        check_error("", 0, JsonErrorKind::UnexpectedEnd);
+        check_error("{\"a\":}", 5, JsonErrorKind::UnexpectedCharacter);
+        check_error("{\"a\" 1}", 5, JsonErrorKind::UnexpectedCharacter);
+        check_error("[1,]", 3, JsonErrorKind::UnexpectedCharacter);
+        check_error("[1 2]", 3, JsonErrorKind::UnexpectedCharacter);
+        check_error("01", 2, JsonErrorKind::InvalidNumber);
+        check_error("[1.]", 3, JsonErrorKind::InvalidNumber);
+        check_error("\"\\x\"", 1, JsonErrorKind::InvalidString);
+        check_error("\"a\nb\"", 2, JsonErrorKind::InvalidString);
+        check_error("{} {}", 3, JsonErrorKind::TrailingText);
+        check_error(
+            &"[".repeat(NESTING_MAX + 1),
+            NESTING_MAX,
+            JsonErrorKind::TooDeep,
+        );
+    }
+
+    #[test]
+    fn nesting_up_to_the_limit_is_read() {
+        let deep = "[".repeat(NESTING_MAX) + &"]".repeat(NESTING_MAX);
+        assert_eq!(Raw::parse(deep.as_str()).unwrap().array().count(), 1);
+    }
+
+    #[test]
+    fn written_strings_read_back() {
+        let text = "a\"b\\c\n\t\u{1}é😀";
+        let mut literal = String::new();
+        write_string(text, &mut literal);
+        assert_eq!(
+            Raw::parse(literal).unwrap().as_text().unwrap().decode(),
+            text
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn agrees_with_serde_json(text in "[\\[\\]{}:,\"\\\\truefalsn0-9.eE+ \n\u{1}aé-]{0,24}") {
+            let ours = Raw::parse(text.as_str()).is_ok();
+            let theirs = serde_json::from_str::<&serde_json::value::RawValue>(&text).is_ok();
+            proptest::prop_assert_eq!(ours, theirs);
+        }
+
+        #[test]
+        fn strings_decode_as_in_serde_json(text in "\\PC*") {
+            let literal = serde_json::to_string(&text).unwrap();
+            let read = Raw::parse(literal).unwrap().as_text().unwrap();
+            proptest::prop_assert_eq!(read.decode(), text);
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Conversations with language models, read from wherever they are written down.
+pub mod conversation;
+pub mod formats;
+pub mod json;
+pub mod message;
+pub mod usage;
