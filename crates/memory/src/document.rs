@@ -184,6 +184,44 @@ pub enum Section {
     References,
 }
 
+/// How much of a memory a section takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SectionSize {
+    /// Entries.
+    pub items: usize,
+    /// Characters (Unicode scalar values) of all their texts.
+    pub characters: usize,
+}
+
+impl Memory {
+    /// The entries of one section, in the order in which they are shown.
+    pub fn section(&self, section: Section) -> impl Iterator<Item = &Item> {
+        self.items
+            .iter()
+            .filter(move |item| item.entry.section() == section)
+    }
+
+    /// The sections that have entries, with their sizes, in the order of [`Section::ALL`].
+    #[must_use]
+    pub fn sizes(&self) -> Vec<(Section, SectionSize)> {
+        let mut sizes = [SectionSize::default(); Section::ALL.len()];
+        for item in &self.items {
+            let size = &mut sizes[item.entry.section() as usize];
+            size.items += 1;
+            size.characters += item
+                .entry
+                .texts()
+                .map(|text| text.chars().count())
+                .sum::<usize>();
+        }
+        Section::ALL
+            .into_iter()
+            .zip(sizes)
+            .filter(|(_, size)| size.items > 0)
+            .collect()
+    }
+}
+
 impl Section {
     /// All sections, in the order of the document.
     pub const ALL: [Self; 11] = [
@@ -216,6 +254,12 @@ impl Section {
             Self::RelevantToolResults => "relevant_tool_results",
             Self::References => "references",
         }
+    }
+
+    /// The section of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|section| section.name() == name)
     }
 
     /// Whether only code may write the section and no summariser may drop from it.
@@ -260,6 +304,30 @@ impl Entry {
             Self::EliminatedApproach { approach, .. } => approach,
             Self::ToolResult { summary, .. } => summary,
         }
+    }
+}
+
+impl Entry {
+    /// Every text of the entry, the main one first.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        let (second, third) = match self {
+            Self::KeyDecision {
+                reason, constraint, ..
+            } => (reason.as_deref(), constraint.as_deref()),
+            Self::EliminatedApproach {
+                reason_ruled_out, ..
+            } => (reason_ruled_out.as_deref(), None),
+            Self::Error { resolution, .. } => (resolution.as_deref(), None),
+            Self::ToolResult { key, .. } => (Some(key.as_str()), None),
+            Self::Task { .. }
+            | Self::CurrentState { .. }
+            | Self::CompletedWork { .. }
+            | Self::Correction { .. }
+            | Self::OpenQuestion { .. }
+            | Self::NextStep { .. }
+            | Self::Reference { .. } => (None, None),
+        };
+        std::iter::once(self.text()).chain(second).chain(third)
     }
 }
 

@@ -1,2 +1,8 @@
 //! The session memory of a conversation with a language model.
 pub mod document;
+pub mod json_form;
+pub mod render;
+pub mod schema;
+
+#[cfg(test)]
+mod testing;
