@@ -1,2 +1,3 @@
 //! The session memory of a conversation with a language model.
+pub mod cues;
 pub mod document;
