@@ -1,4 +1,5 @@
 //! The session memory of a conversation with a language model.
+pub mod cues;
 pub mod document;
 pub mod json_form;
 pub mod render;

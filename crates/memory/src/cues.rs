@@ -1,0 +1,40 @@
+//! Recognisers of what a piece of text says: the person's corrections and facts, the model's decisions, a tool's errors.
+//!
+//! Everything here is a pure function of text. Nothing knows messages, sections or items: the caller says which text is
+//! whose, and gets back slices of it with what they are and how sure that is (0 to 100).
+//!
+//! * [`user_sentences`] splits what came in the user's name into sentences, tells the person's own words from what was
+//!   pasted or put in by a tool ([`Voice`]), and says of every sentence which [`Cue`]s it gives. [`message_confidence`]
+//!   folds them for a whole message, [`is_short_and_human`] finds the messages that are best kept whole, and
+//!   [`interruption`] recognises the texts by which clients say that the person stopped the model or refused a tool
+//!   call: the message after one is nearly always a correction ([`Circumstances::after_interruption`]).
+//! * [`supersedes`] says whether a later statement takes the place of an earlier one.
+//! * [`assistant_statements`] finds decisions with reasons, abandoned approaches, finished work, findings, open
+//!   questions and plans in the model's prose.
+//! * [`output_lines`] finds error lines, test results, commits, pushes and builds in tool output, and
+//!   [`headline_error`] the one error line that stands for a failed call. Both look only at lines that contain one of
+//!   a few trigger words, so that megabytes of output without any cost next to nothing.
+//! * [`language`] guesses the language of the person.
+//!
+//! Confidences are for thresholds, not probabilities: 80 and more is an explicit wording, 50 to 79 a usual one, 30 to 49
+//! a hint that is worth keeping when there is room. Below 30 nothing is reported.
+//!
+//! The wording that is looked for is data: `data/cues/*.toml`, one file per language (English, German, French, Spanish,
+//! Chinese, Japanese). A language without a file falls back to English and to what punctuation shows.
+mod assistant;
+mod output;
+mod pasted;
+mod rules;
+mod sentences;
+mod supersession;
+mod tongue;
+mod user;
+
+pub use assistant::{Statement, StatementKind, assistant_statements};
+pub use output::{Outcome, OutputKind, OutputLine, headline_error, output_lines};
+pub use pasted::{Interruption, PastedKind, Voice, interruption};
+pub use supersession::supersedes;
+pub use tongue::language;
+pub use user::{
+    Circumstances, Cue, Cues, Sentence, is_short_and_human, message_confidence, user_sentences,
+};

@@ -1,0 +1,296 @@
+//! What the sentences of a user message say.
+use std::ops::Range;
+
+use super::pasted::{PastedKind, Voice, stretches};
+use super::rules::{self, Rules};
+use super::sentences::sentences;
+
+/// What a sentence does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cue {
+    /// It pushes back, puts right or constrains what was done or said before.
+    Correction,
+    /// It forbids something.
+    Prohibition,
+    /// A standing instruction or a preference.
+    Preference,
+    /// A fact about the person or their world.
+    Fact,
+    /// A fact or an instruction that replaces an earlier one ("we moved to", "no longer").
+    Change,
+    /// It asks for something to be done.
+    Request,
+    /// It asks something.
+    Question,
+    /// Yes, go ahead.
+    Approval,
+    /// No, do not.
+    Denial,
+    /// It sets or changes what is worked on.
+    GoalChange,
+    /// Thanks, greetings.
+    SmallTalk,
+}
+
+impl Cue {
+    /// All cues, in the order of [`Cues`].
+    pub const ALL: [Self; 11] = [
+        Self::Correction,
+        Self::Prohibition,
+        Self::Preference,
+        Self::Fact,
+        Self::Change,
+        Self::Request,
+        Self::Question,
+        Self::Approval,
+        Self::Denial,
+        Self::GoalChange,
+        Self::SmallTalk,
+    ];
+
+    /// The name of the cue in the rule files.
+    fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "correction" => Self::Correction,
+            "prohibition" => Self::Prohibition,
+            "preference" => Self::Preference,
+            "fact" => Self::Fact,
+            "change" => Self::Change,
+            "request" => Self::Request,
+            "question" => Self::Question,
+            "approval" => Self::Approval,
+            "denial" => Self::Denial,
+            "goal_change" => Self::GoalChange,
+            "small_talk" => Self::SmallTalk,
+            _ => return None,
+        })
+    }
+}
+
+/// The cues that a sentence gives, each with a confidence from 0 to 100.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cues([u8; Cue::ALL.len()]);
+
+impl Cues {
+    /// How sure it is that the sentence gives `cue`; 0 if it does not.
+    #[must_use]
+    pub fn confidence(&self, cue: Cue) -> u8 {
+        self.0.get(cue as usize).copied().unwrap_or(0)
+    }
+
+    /// Whether the sentence gives `cue` with at least the confidence `at_least`.
+    #[must_use]
+    pub fn has(&self, cue: Cue, at_least: u8) -> bool {
+        self.confidence(cue) >= at_least.max(1)
+    }
+
+    /// The cues that are given, each with its confidence.
+    pub fn iter(&self) -> impl Iterator<Item = (Cue, u8)> + '_ {
+        Cue::ALL
+            .into_iter()
+            .map(|cue| (cue, self.confidence(cue)))
+            .filter(|&(_, confidence)| confidence > 0)
+    }
+
+    /// The highest confidence among correction, prohibition, preference, fact and change: whether the sentence belongs
+    /// in the ledger.
+    #[must_use]
+    pub fn ledger(&self) -> u8 {
+        [
+            Cue::Correction,
+            Cue::Prohibition,
+            Cue::Preference,
+            Cue::Fact,
+            Cue::Change,
+        ]
+        .into_iter()
+        .map(|cue| self.confidence(cue))
+        .max()
+        .unwrap_or(0)
+    }
+
+    fn raise(&mut self, cue: Cue, confidence: u8) {
+        if let Some(value) = self.0.get_mut(cue as usize) {
+            *value = (*value).max(confidence);
+        }
+    }
+
+    fn lower(&mut self, cue: Cue, confidence: u8) {
+        if let Some(value) = self.0.get_mut(cue as usize) {
+            *value = (*value).min(confidence);
+        }
+    }
+
+    fn scale(&mut self, percent: u16) {
+        for value in &mut self.0 {
+            *value = u8::try_from(u16::from(*value) * percent / 100).unwrap_or(u8::MAX);
+        }
+    }
+}
+
+/// What stands before a user message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Circumstances {
+    /// The person had just stopped the model or refused a tool call (see [`interruption`](super::interruption)).
+    pub after_interruption: bool,
+    /// It is the first message of the conversation: there is nothing yet to correct.
+    pub is_first: bool,
+}
+
+/// A sentence of a user message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sentence<'a> {
+    /// Its text, without list marks and white space around it. A pasted or injected stretch is one "sentence" whole.
+    pub text: &'a str,
+    /// Where it stands in the message, in bytes.
+    pub range: Range<usize>,
+    /// Whose words they are. Only the person's words and pasted documents give cues.
+    pub voice: Voice,
+    /// What it says.
+    pub cues: Cues,
+}
+
+/// The sentences of a message that came in the user's name, in order, with what each of them says.
+pub fn user_sentences(text: &str, circumstances: Circumstances) -> Vec<Sentence<'_>> {
+    let mut out = Vec::new();
+    let stretches = stretches(text);
+    let own: String = stretches
+        .iter()
+        .filter(|(_, voice)| *voice == Voice::Person)
+        .filter_map(|(range, _)| text.get(range.clone()))
+        .take(20)
+        .collect();
+    let fallback = rules::guess(&own);
+    let mut is_first_sentence = true;
+    for (range, voice) in stretches {
+        let Some(stretch) = text.get(range.clone()) else {
+            continue;
+        };
+        if !matches!(voice, Voice::Person | Voice::Pasted(PastedKind::Document)) {
+            let trimmed = stretch.trim();
+            if !trimmed.is_empty() {
+                let start = range.start + (stretch.len() - stretch.trim_start().len());
+                out.push(Sentence {
+                    text: trimmed,
+                    range: start..start + trimmed.len(),
+                    voice,
+                    cues: Cues::default(),
+                });
+            }
+            continue;
+        }
+        for inner in sentences(stretch) {
+            let Some(sentence) = stretch.get(inner.clone()) else {
+                continue;
+            };
+            let mut cues = rules::for_text(sentence, fallback)
+                .map_or_else(Cues::default, |rules| cues_of(sentence, rules));
+            if voice != Voice::Person {
+                cues.scale(60);
+            } else if circumstances.after_interruption && !cues.has(Cue::SmallTalk, 80) {
+                cues.raise(Cue::Correction, if is_first_sentence { 80 } else { 60 });
+            }
+            if circumstances.is_first {
+                cues.lower(Cue::Correction, 40);
+                cues.lower(Cue::Denial, 0);
+            }
+            is_first_sentence = false;
+            out.push(Sentence {
+                text: sentence,
+                range: range.start + inner.start..range.start + inner.end,
+                voice,
+                cues,
+            });
+        }
+    }
+    out
+}
+
+/// How sure it is that a message gives `cue`: the highest confidence of its sentences.
+#[must_use]
+pub fn message_confidence(sentences: &[Sentence<'_>], cue: Cue) -> u8 {
+    sentences
+        .iter()
+        .map(|sentence| sentence.cues.confidence(cue))
+        .max()
+        .unwrap_or(0)
+}
+
+/// Whether a message is short and in the person's own words: such a message is best kept whole.
+#[must_use]
+pub fn is_short_and_human(sentences: &[Sentence<'_>]) -> bool {
+    const SHORT_BYTES: usize = 600;
+    let own: usize = sentences
+        .iter()
+        .filter(|s| s.voice == Voice::Person)
+        .map(|s| s.text.len())
+        .sum();
+    let other: usize = sentences
+        .iter()
+        .filter(|s| matches!(s.voice, Voice::Pasted(_)))
+        .map(|s| s.text.len())
+        .sum();
+    own > 0 && own + other <= SHORT_BYTES && other <= own
+}
+
+fn cues_of(sentence: &str, rules: &Rules) -> Cues {
+    const LONG_BYTES: usize = 600;
+    let mut cues = Cues::default();
+    for found in rules.matches(sentence) {
+        if let Some(cue) = Cue::from_name(found.kind) {
+            cues.raise(cue, found.confidence);
+        }
+    }
+    let last = sentence
+        .trim_end_matches(['"', '\'', ')', '”', '*', ' '])
+        .chars()
+        .next_back();
+    let asks = matches!(last, Some('?' | '？'));
+    if asks {
+        cues.raise(Cue::Question, 90);
+        // "could you add a test?" asks for work, "is the test flaky?" does not.
+        if !cues.has(Cue::Request, 85) {
+            cues.lower(Cue::Request, 40);
+        }
+        cues.lower(Cue::Fact, 40);
+        cues.lower(Cue::Preference, 70);
+    } else {
+        cues.lower(Cue::Question, 70);
+    }
+    if cues.has(Cue::Request, 85) && cues.confidence(Cue::Question) < 90 {
+        cues.lower(Cue::Question, 40);
+    }
+    if cues.has(Cue::Prohibition, 80) {
+        cues.raise(Cue::Correction, cues.confidence(Cue::Prohibition).min(80));
+    }
+    if cues.has(Cue::Denial, 80) {
+        cues.raise(Cue::Correction, 80);
+        cues.lower(Cue::Approval, 0);
+    }
+    if cues.has(Cue::Change, 80) {
+        cues.raise(Cue::Correction, 50);
+        if !asks {
+            cues.raise(Cue::Fact, 55);
+        }
+    }
+    if cues.has(Cue::SmallTalk, 80) {
+        for cue in [
+            Cue::Request,
+            Cue::Fact,
+            Cue::Preference,
+            Cue::Correction,
+            Cue::Question,
+        ] {
+            cues.lower(cue, 0);
+        }
+    }
+    if sentence.len() > LONG_BYTES {
+        cues.scale(80);
+    }
+    for cue in Cue::ALL {
+        if cues.confidence(cue) < 30 {
+            cues.lower(cue, 0);
+        }
+    }
+    cues
+}
