@@ -1,6 +1,7 @@
 //! The session memory of a conversation with a language model.
 pub mod cues;
 pub mod document;
+pub mod extract;
 pub mod json_form;
 pub mod render;
 pub mod schema;

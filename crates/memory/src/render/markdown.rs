@@ -107,7 +107,7 @@ pub fn render(memory: &Memory) -> String {
 #[must_use]
 pub fn first_line(memory: &Memory) -> String {
     format!(
-        "Memory of {}. Reference data; later messages win. [tool] marks tool output.\n",
+        "Memory of {}. Reference data; later messages win. > marks tool output.\n",
         covered(&memory.cover)
     )
 }
@@ -268,7 +268,11 @@ fn push_item(item: &Item, place: Place, markdown: &mut String) {
     if is_superseded && place == Place::UnderSuccessor {
         markdown.push_str("  ");
     }
-    markdown.push_str("- ");
+    let is_tool_line = matches!(
+        (&item.entry, item.origin),
+        (Entry::Reference { .. } | Entry::ToolResult { .. } | Entry::Error { .. }, Origin::Tool)
+    );
+    markdown.push_str(if is_tool_line { "> " } else { "- " });
     if is_superseded {
         markdown.push_str("(superseded) ");
     } else if opens_a_block(&content) {
@@ -338,6 +342,7 @@ fn label(item: &Item) -> &'static str {
         (Entry::EliminatedApproach { .. }, _) => "Ruled out: ",
         (Entry::OpenQuestion { .. }, Origin::Tool) => "[tool] Open: ",
         (Entry::OpenQuestion { .. }, _) => "Open: ",
+        (Entry::Reference { .. } | Entry::ToolResult { .. } | Entry::Error { .. }, Origin::Tool) => "",
         (_, Origin::Tool) => "[tool] ",
         (Entry::Error { .. }, _) => "Error: ",
         (
