@@ -21,7 +21,7 @@ use throughline_transcript::message::{Author, Block, Content, Message, Role, Too
 use crate::cues::{self, Circumstances, Cue, Outcome, OutputKind, StatementKind, Voice};
 use names::{Class, Names};
 pub use pack::Limit;
-use tools::{FileUse, PlanState, PlanStep};
+use tools::{FileUse, PlanStep};
 
 /// Of a text from a person or the model this much is read, bytes; the rest is in the archive.
 const SPOKEN_BYTES_MAX: usize = 40_000;
@@ -298,6 +298,7 @@ impl Extractor {
         }
         for (path, file_use) in action.files {
             self.folders.note(&path);
+            self.names.note_file(&path, file_use != FileUse::Read);
             self.file(path, file_use, number);
         }
         if let Some(steps) = action.plan {

@@ -36,6 +36,9 @@ pub(crate) struct Name {
     pub(crate) last: [u32; CLASSES],
     /// In which text first.
     pub(crate) first: u32,
+    /// How often it was the file of a call that reads or changes one.
+    pub(crate) file_reads: u32,
+    pub(crate) file_changes: u32,
     /// The best lines: index into [`Names::lines`].
     pub(crate) lines: Vec<u32>,
 }
@@ -87,6 +90,20 @@ impl Names {
         self.index.get(text).map(|index| *index as usize)
     }
 
+    /// Notes that a file was read or changed.
+    pub(crate) fn note_file(&mut self, path: &str, is_change: bool) {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        for text in [path, name] {
+            if let Some(index) = self.find(text) {
+                if is_change {
+                    self.all[index].file_changes += 1;
+                } else {
+                    self.all[index].file_reads += 1;
+                }
+            }
+        }
+    }
+
     fn note_line(&mut self, number: u32, class: Class, line: &str, start: usize) {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
@@ -112,6 +129,8 @@ impl Names {
                         counts: [0; CLASSES],
                         last: [0; CLASSES],
                         first: number,
+                        file_reads: 0,
+                        file_changes: 0,
                         lines: Vec::new(),
                     });
                     index

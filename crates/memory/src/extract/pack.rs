@@ -106,6 +106,10 @@ impl<'a> Packing<'a> {
 
     /// Adds an item if it fits in what is left and in `share`, from which it is taken off too.
     fn add(&mut self, entry: Entry, origin: Origin, provenance: Provenance, share: &mut usize) -> bool {
+        let text = entry.text().trim_end_matches('…');
+        if text.is_empty() || self.items.iter().any(|item| item.entry.text().contains(text)) {
+            return false;
+        }
         let item = Item {
             id: Item::id_for(entry.section(), provenance.message, entry.text()),
             entry,
@@ -186,18 +190,11 @@ impl<'a> Packing<'a> {
         let Some(latest) = requests.len().checked_sub(1) else { return };
         let provenance = |request: &super::Request| Provenance { message: request.message, at_ms: request.at_ms };
 
-        // The ledger: what the person put right, forbade or prefers, newest first.
+        // The ledger: messages by which the person puts something right, forbids or prefers it, newest first.
         let mut share = self.share(45);
-        let mut is_taken = vec![false; requests.len()];
         for (index, request) in requests.iter().enumerate().rev() {
             if request.rules.is_empty() && request.ledger >= 40 && index > 0 {
                 let text = excerpt(&request.text, QUOTE_BYTES);
-                is_taken[index] = self.add(Entry::Correction { text }, Origin::User, provenance(request), &mut share);
-            }
-            let mut rules: Vec<_> = request.rules.iter().collect();
-            rules.sort_by_key(|(_, confidence)| std::cmp::Reverse(*confidence));
-            for (rule, _) in rules.into_iter().take(4) {
-                let text = excerpt(rule, QUOTE_BYTES);
                 self.add(Entry::Correction { text }, Origin::User, provenance(request), &mut share);
             }
         }
@@ -206,12 +203,22 @@ impl<'a> Packing<'a> {
         let mut share = self.share(40);
         let order = std::iter::once(latest).chain(std::iter::once(0)).chain((0..latest).rev());
         for index in order {
-            if std::mem::replace(&mut is_taken[index], true) || (requests[index].is_small_talk && index != latest) {
+            if requests[index].is_small_talk && index != latest {
                 continue;
             }
             let bytes = if index == latest || index == 0 { 2 * QUOTE_BYTES } else { QUOTE_BYTES };
             let text = excerpt(&requests[index].text, bytes);
             self.add(Entry::Task { text }, Origin::User, provenance(&requests[index]), &mut share);
+        }
+
+        // Single sentences of longer messages that belong in the ledger.
+        let mut rules: Vec<_> =
+            requests.iter().flat_map(|request| request.rules.iter().map(move |rule| (request, rule))).collect();
+        rules.sort_by_key(|(request, (_, confidence))| std::cmp::Reverse((*confidence, request.message)));
+        let mut share = self.share(15);
+        for (request, (rule, _)) in rules.into_iter().take(RULES_MAX) {
+            let text = excerpt(rule, QUOTE_BYTES);
+            self.add(Entry::Correction { text }, Origin::User, provenance(request), &mut share);
         }
     }
 
@@ -305,7 +312,14 @@ impl<'a> Packing<'a> {
         candidate
             .names
             .iter()
-            .map(|(name, state)| self.need[*name] * f32::from(state - self.covered[*name].min(*state)))
+            .map(|(name, state)| {
+                let worth = |state: u8| match state {
+                    0 => 0.0,
+                    1 => 1.0,
+                    _ => 1.0 + tune(0, 0.5),
+                };
+                self.need[*name] * (worth(*state) - worth(self.covered[*name].min(*state)))
+            })
             .sum()
     }
 
@@ -428,6 +442,8 @@ impl Ord for Candidate {
     }
 }
 
+/// Sentences of longer messages that are put into the ledger.
+const RULES_MAX: usize = 40;
 /// The passages around a name that are considered: lines above and below, bytes before the name, bytes in all.
 const WINDOWS: [(usize, usize, usize, usize); 5] =
     [(0, 0, 30, 70), (0, 0, 60, 130), (0, 0, 75, 190), (0, 4, 60, 200), (2, 6, 120, 320)];
@@ -475,4 +491,9 @@ fn excerpt(text: &str, bytes: usize) -> String {
     let end = text.floor_char_boundary(bytes);
     let end = text[..end].rfind(' ').filter(|space| *space > bytes / 2).unwrap_or(end);
     format!("{}…", &text[..end])
+}
+
+pub(crate) fn tune(index: usize, default: f32) -> f32 {
+    static T: std::sync::OnceLock<Vec<Option<f32>>> = std::sync::OnceLock::new();
+    T.get_or_init(|| std::env::var("TUNE").unwrap_or_default().split(',').map(|v| v.parse().ok()).collect()).get(index).copied().flatten().unwrap_or(default)
 }

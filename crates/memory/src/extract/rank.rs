@@ -7,7 +7,7 @@ use super::identifiers::Shape;
 use super::names::{Class, Name};
 
 /// Number of features.
-pub const FEATURES: usize = 36;
+pub const FEATURES: usize = 50;
 
 /// The features of a name after `texts` texts.
 pub(crate) fn features(name: &Name, texts: u32) -> [f32; FEATURES] {
@@ -18,6 +18,7 @@ pub(crate) fn features(name: &Name, texts: u32) -> [f32; FEATURES] {
         out[class] = log(name.counts[class]);
         out[5 + class] = name.last[class] as f32 / total;
         out[10 + class] = f32::from(name.counts[class] > 0);
+        out[36 + class] = if name.counts[class] > 0 { log(texts.saturating_sub(name.last[class])) } else { 0.0 };
     }
     let last = name.last.iter().copied().max().unwrap_or(0);
     let age = texts.saturating_sub(last);
@@ -30,6 +31,15 @@ pub(crate) fn features(name: &Name, texts: u32) -> [f32; FEATURES] {
     out[20] = (name.text.len() as f32).ln();
     out[21] = f32::from(age < 5);
     out[22] = f32::from(age < 15);
+    out[41] = f32::from(name.file_reads > 0);
+    out[42] = f32::from(name.file_changes > 0);
+    out[43] = log(name.file_changes);
+    out[44] = f32::from(name.text.starts_with("Test") || name.text.starts_with("test"));
+    out[45] = total.ln();
+    out[46] = f32::from(name.counts[Class::Call as usize] == uses);
+    out[47] = f32::from(name.counts[Class::Result as usize] == uses);
+    out[48] = f32::from(name.text.bytes().filter(|byte| *byte == b'/').count() > 1);
+    out[49] = f32::from(uses == 1);
     let shape = match name.shape {
         Shape::Url => 0,
         Shape::Email => 1,
@@ -58,13 +68,16 @@ pub(crate) fn need(name: &Name, texts: u32) -> f32 {
     if uses_words_only { 0.0 } else { probability }
 }
 
-const INTERCEPT: f32 = -5.310;
+const INTERCEPT: f32 = -1.280;
 #[rustfmt::skip]
 const WEIGHTS: [f32; FEATURES] = [
-    -0.531, -0.412, -0.469, -0.459, -0.477, -0.806,
-    1.260, 1.533, 0.809, 0.972, 1.531, 0.876,
-    0.458, -1.143, -0.584, -0.496, 1.711, -1.412,
-    -0.011, -0.597, 0.967, -0.757, 0.483, -1.813,
-    2.219, 0.263, -3.704, -0.971, 1.235, 1.408,
-    0.934, -0.353, -0.852, -0.288, 0.359, -0.441,
+    -0.056, 0.495, -0.112, 0.295, 0.241, -1.294,
+    1.051, 0.405, 0.599, 0.357, 1.717, 0.318,
+    1.067, -1.847, -0.761, -0.422, -0.202, -1.092,
+    0.077, 0.006, 0.793, -0.522, 0.408, -2.854,
+    1.614, -0.628, -4.435, -1.633, 0.596, 0.636,
+    0.361, -0.876, -1.396, -1.055, -0.214, -1.036,
+    -0.179, -0.074, -0.134, 0.124, -0.110, -0.358,
+    0.150, 0.720, 0.668, -0.185, -0.552, -1.193,
+    0.527, -0.693,
 ];

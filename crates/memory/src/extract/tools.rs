@@ -100,6 +100,8 @@ fn read_fields(name: &str, input: &Raw, action: &mut Action) {
                 }
             } else if value.len() <= SHOWN_BYTES_MAX && matches!(value.kind(), Kind::Object | Kind::Array) {
                 show(value.as_str(), action);
+            } else if value.kind() == Kind::Number {
+                show(&format!("{key}={}", value.as_str()), action);
             }
             continue;
         };
