@@ -5,6 +5,7 @@ pub mod extract;
 pub mod json_form;
 pub mod render;
 pub mod schema;
+pub mod update;
 
 #[cfg(test)]
 mod testing;
