@@ -6,6 +6,7 @@ pub mod json_form;
 pub mod render;
 pub mod schema;
 pub mod update;
+pub mod verify;
 
 #[cfg(test)]
 mod testing;

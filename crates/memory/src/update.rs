@@ -2,12 +2,14 @@
 //!
 //! Both are done by code, so that whatever proposes a change (a model, or the analysis of the new messages), an item
 //! that is not named stays as it is, byte for byte, over any number of versions, and the ledger only grows. Neither
-//! keeps to a budget: what does not fit is left out by whoever packs the memory afterwards.
+//! keeps to a budget: [`fit`] leaves out what is then too much.
 
 mod edit;
+mod fit;
 mod merge;
 
 pub use edit::{Applied, Dropped, Edit, Refusal, Refused, apply};
+pub use fit::{Fitted, fit};
 pub use merge::{merge, merge_linked};
 
 use std::collections::HashSet;
