@@ -39,3 +39,6 @@ fn free_id(taken: &HashSet<String>, section: Section, message: usize, text: &str
     }
     id
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,6 +49,8 @@ struct Merged {
     items: Vec<Merging>,
     /// By section and folded text (for tool results: the key), the items that others with the same are folded into.
     same: HashMap<(Section, String), usize>,
+    /// The same for items that were superseded: what is said of them again, and given up again, is nothing new.
+    superseded: HashMap<(Section, String), usize>,
     ids: HashSet<String>,
 }
 
@@ -56,6 +58,8 @@ struct Merged {
 struct Merging {
     item: Item,
     source: Source,
+    /// The last message that says it, as far as is known.
+    last_said: usize,
     is_leaving: bool,
 }
 
@@ -76,22 +80,26 @@ impl Merged {
             version,
             items: Vec::with_capacity(prior.items.len()),
             same: HashMap::new(),
+            superseded: HashMap::new(),
             ids: HashSet::new(),
         };
         for item in &prior.items {
             let is_superseded = matches!(item.status, Status::SupersededBy(_));
             let is_leaving = is_superseded && !item.entry.section().is_ledger();
             // What was given up and is said again is a new item: the old one stays superseded.
-            if !is_superseded {
-                merged
-                    .same
-                    .entry(matter(&item.entry))
-                    .or_insert(merged.items.len());
-            }
+            let known = if is_superseded {
+                &mut merged.superseded
+            } else {
+                &mut merged.same
+            };
+            known
+                .entry(matter(&item.entry))
+                .or_insert(merged.items.len());
             merged.ids.insert(item.id.clone());
             merged.items.push(Merging {
                 item: item.clone(),
                 source: Source::Prior,
+                last_said: item.provenance.message,
                 is_leaving,
             });
         }
@@ -112,6 +120,10 @@ impl Merged {
             let index = if let Some(index) = self.same.get(&matter).copied() {
                 self.fold(index, item, rank);
                 index
+            } else if let Some(index) = self.superseded.get(&matter).copied()
+                && is_superseded
+            {
+                index
             } else {
                 item.id = if asked_for.is_empty() || self.ids.contains(&asked_for) {
                     let message = item.provenance.message;
@@ -122,6 +134,7 @@ impl Merged {
                 item.touched = self.version;
                 self.ids.insert(item.id.clone());
                 self.items.push(Merging {
+                    last_said: item.provenance.message,
                     item,
                     source: Source::Fresh { rank },
                     is_leaving: false,
@@ -130,6 +143,7 @@ impl Merged {
             };
             if is_superseded {
                 self.same.remove(&matter);
+                self.superseded.insert(matter, index);
             } else {
                 self.same.insert(matter, index);
             }
@@ -145,6 +159,7 @@ impl Merged {
         if merging.source == Source::Prior {
             merging.source = Source::Both { rank };
         }
+        merging.last_said = merging.last_said.max(later.provenance.message);
         let item = &mut merging.item;
         let before = (item.entry.clone(), item.status.clone(), item.origin);
         let (later_status, later_place) = (later.status, later.provenance);
@@ -222,10 +237,11 @@ impl Merged {
                 (Status::SupersededBy(by), _) => {
                     Status::SupersededBy(renamed.get(by).unwrap_or(by).clone())
                 }
-                (Status::Active | Status::Resolved, Source::Prior) => {
+                (Status::Active | Status::Resolved, Source::Prior | Source::Both { .. }) => {
                     let section = old.item.entry.section();
                     let successor = self.items.iter().rev().find(|new| {
-                        matches!(new.source, Source::Fresh { .. })
+                        new.source != Source::Prior
+                            && new.last_said > old.last_said
                             && new.item.entry.section() == section
                             && !matches!(new.item.status, Status::SupersededBy(_))
                             && may_supersede(&old.item, &new.item)
@@ -236,7 +252,7 @@ impl Merged {
                         None => continue,
                     }
                 }
-                (Status::Active | Status::Resolved, _) => continue,
+                (Status::Active | Status::Resolved, Source::Fresh { .. }) => continue,
             };
             let item = &mut self.items[index].item;
             if item.status != status {
@@ -326,7 +342,11 @@ fn refuse_links(fresh: &mut [Item]) {
             fresh.iter().map(|item| (item.id.as_str(), item)).collect();
         let is_refused = |old: &Item| match &old.status {
             Status::SupersededBy(by) => match by_id.get(by.as_str()) {
-                Some(new) => matter(&new.entry) == matter(&old.entry) || !may_supersede(old, new),
+                Some(new) => {
+                    matter(&new.entry) == matter(&old.entry)
+                        || !may_supersede(old, new)
+                        || new.provenance.message < old.provenance.message
+                }
                 None => old.entry.section().is_ledger(),
             },
             Status::Active | Status::Resolved => false,
@@ -344,9 +364,7 @@ fn refuse_links(fresh: &mut [Item]) {
 /// it could leave, and then neither would hold.
 fn may_supersede(old: &Item, new: &Item) -> bool {
     !old.entry.section().is_ledger()
-        || (new.origin == Origin::User
-            && new.entry.section().is_ledger()
-            && new.provenance.message >= old.provenance.message)
+        || (new.origin == Origin::User && new.entry.section().is_ledger())
 }
 
 /// The shortest step, in bytes, that is looked for inside of longer lines of completed work: shorter ones (`run tests`)

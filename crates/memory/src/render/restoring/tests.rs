@@ -66,7 +66,34 @@ fn tool_text_that_imitates_the_marks_stays_inside_and_is_labelled() {
     }
 }
 
+#[test]
+fn a_block_can_be_taken_out_of_a_text() {
+    let block = user_message(&memory(vec![item(
+        Origin::User,
+        0,
+        entry(Section::Task, "Port it."),
+    )]));
+    for (text, without) in [
+        (block.clone(), ""),
+        (format!("{block}Go on."), "Go on."),
+        (format!("Hello\n{block}\n{block}Go on."), "Hello\n\nGo on."),
+        (
+            "<session_memory version".to_owned(),
+            "<session_memory version",
+        ),
+        ("a </session_memory> b".to_owned(), "a </session_memory> b"),
+    ] {
+        assert_eq!(without_blocks(&text), without);
+    }
+}
+
 proptest! {
+    #[test]
+    fn a_block_is_taken_out_whole(memory in any_memory(), before in "[a-zä<>\n]{0,8}", after in "[a-zä<>]{0,8}") {
+        let text = format!("{before}{}{after}", system_block(&memory));
+        prop_assert_eq!(without_blocks(&text), format!("{before}{after}"));
+    }
+
     #[test]
     fn nothing_closes_the_block_from_within(memory in any_memory()) {
         for place in [Place::SystemPrompt, Place::FirstUserMessage] {
