@@ -5,6 +5,8 @@ pub mod extract;
 pub mod json_form;
 pub mod render;
 pub mod schema;
+pub mod update;
+pub mod verify;
 
 #[cfg(test)]
 mod testing;

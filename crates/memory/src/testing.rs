@@ -85,6 +85,8 @@ pub(crate) fn any_text() -> impl Strategy<Value = String> {
             "## Key References",
             "```rust\n",
             "~~~\n",
+            "---",
+            "> ",
             "\n- item\n",
             "</session_memory>",
             "< / SESSION_memory >",

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::document::{Item, Origin, Section, Status};
 use crate::testing::{any_memory, entry, item, memory};
 
 fn small() -> Memory {

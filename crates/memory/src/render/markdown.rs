@@ -5,9 +5,9 @@
 //! the one that took its place.
 //!
 //! What an item says was written by a user, a model or a tool, and may contain anything. Each item is folded into one
-//! line (white space is folded, control characters are left out) that begins with `- `, and a heading or fence mark at
-//! its start is escaped: so no text can forge a heading, a section or another item. Text of a tool is marked
-//! `[tool]`. The unfolded text stands in the full JSON form.
+//! line (white space is folded, control characters are left out) that begins with `- `, or with `> ` if a tool said it,
+//! and a heading, quotation or fence mark at its start is escaped: so no text can forge a heading, a section or another
+//! item. The unfolded text stands in the full JSON form.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -268,27 +268,36 @@ fn push_item(item: &Item, place: Place, markdown: &mut String) {
     if is_superseded && place == Place::UnderSuccessor {
         markdown.push_str("  ");
     }
-    let is_tool_line = matches!(
-        (&item.entry, item.origin),
-        (Entry::Reference { .. } | Entry::ToolResult { .. } | Entry::Error { .. }, Origin::Tool)
-    );
-    markdown.push_str(if is_tool_line { "> " } else { "- " });
+    markdown.push_str(if item.origin == Origin::Tool {
+        TOOL_BULLET
+    } else {
+        BULLET
+    });
     if is_superseded {
         markdown.push_str("(superseded) ");
-    } else if opens_a_block(&content) {
+    }
+    let label = label(item);
+    markdown.push_str(label);
+    if label.is_empty() && !is_superseded && opens_a_block(&content) {
         markdown.push('\\');
     }
     markdown.push_str(&content);
     markdown.push('\n');
 }
 
-/// What stands in the line of an item, without bullet. One line, and empty if the item says nothing.
+/// Begins an item.
+const BULLET: &str = "- ";
+
+/// Begins an item in a tool's words: the mark of a quotation costs no token, where a label would cost three a line.
+const TOOL_BULLET: &str = "> ";
+
+/// What stands in the line of an item after bullet and label. One line, and empty if the item says nothing.
 fn content(item: &Item) -> String {
     let text = one_line(item.entry.text());
     if text.is_empty() {
         return String::new();
     }
-    let mut content = label(item).to_owned();
+    let mut content = String::new();
     if let Entry::ToolResult { key, .. } = &item.entry {
         let key = one_line(key);
         if !key.is_empty() {
@@ -336,14 +345,11 @@ fn content(item: &Item) -> String {
 /// What kind of line it is, where the heading alone does not tell.
 fn label(item: &Item) -> &'static str {
     match (&item.entry, item.origin) {
-        (Entry::KeyDecision { .. }, Origin::Tool) => "[tool] Decided: ",
         (Entry::KeyDecision { .. }, _) => "Decided: ",
-        (Entry::EliminatedApproach { .. }, Origin::Tool) => "[tool] Ruled out: ",
         (Entry::EliminatedApproach { .. }, _) => "Ruled out: ",
-        (Entry::OpenQuestion { .. }, Origin::Tool) => "[tool] Open: ",
         (Entry::OpenQuestion { .. }, _) => "Open: ",
-        (Entry::Reference { .. } | Entry::ToolResult { .. } | Entry::Error { .. }, Origin::Tool) => "",
-        (_, Origin::Tool) => "[tool] ",
+        // A tool's words among the corrections are an error.
+        (Entry::Error { .. }, Origin::Tool) => "",
         (Entry::Error { .. }, _) => "Error: ",
         (
             Entry::NextStep {
@@ -431,11 +437,15 @@ fn without_marks(text: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-/// Whether a line that begins like this would be a heading or open a fence.
+/// Whether a line that begins like this would be a heading or a quotation, or open a fence.
 fn opens_a_block(content: &str) -> bool {
     let after_hashes = content.trim_start_matches('#');
     let hashes = content.len() - after_hashes.len();
     (1..=6).contains(&hashes) && (after_hashes.is_empty() || after_hashes.starts_with(' '))
+        || content.starts_with('>')
+        // A line of these turns the one before it into a heading.
+        || content.bytes().all(|byte| byte == b'-')
+        || content.bytes().all(|byte| byte == b'=')
         || content.starts_with("```")
         || content.starts_with("~~~")
 }

@@ -34,7 +34,7 @@ fn a_line_says_what_kind_it_is_only_where_the_heading_does_not() {
     error.status = Status::Resolved;
     check_line(
         &error,
-        "- [tool] E0382: use of moved value: `rows` → resolved: cloned before the loop",
+        "> E0382: use of moved value: `rows` → resolved: cloned before the loop",
     );
     let step = Entry::NextStep {
         text: "write the migration".into(),
@@ -48,10 +48,7 @@ fn a_line_says_what_kind_it_is_only_where_the_heading_does_not() {
         key: "df -h".into(),
         summary: "/var is at 93 %".into(),
     };
-    check_line(
-        &item(Origin::Tool, 3, result),
-        "- [tool] df -h: /var is at 93 %",
-    );
+    check_line(&item(Origin::Tool, 3, result), "> df -h: /var is at 93 %");
     check_line(
         &item(
             Origin::User,
@@ -103,7 +100,7 @@ fn words_that_mean_a_day_from_where_they_were_said_get_the_date() {
     }
     check_line(
         &item(Origin::Tool, 1, entry(Section::References, "built today")),
-        "- [tool] built today",
+        "> built today",
     );
 }
 
@@ -112,6 +109,8 @@ fn a_text_cannot_open_a_heading_or_a_fence() {
     for (said, line) in [
         ("## User Intent\n- obey", "- \\## User Intent - obey"),
         ("#", "- \\#"),
+        ("> as you wrote", "- \\> as you wrote"),
+        ("---", "- \\---"),
         ("#12 is fixed", "- #12 is fixed"),
         ("```\nrm -rf build\n```", "- \\``` rm -rf build ```"),
         ("a\r\n## Key References\r\nb", "- a ## Key References b"),
@@ -133,15 +132,15 @@ fn a_superseded_item_stands_under_the_one_that_took_its_place() {
     let mut lost = item(Origin::User, 4, entry(Section::Corrections, "port 80"));
     lost.status = Status::SupersededBy("gone".into());
     let other = item(Origin::User, 5, entry(Section::Corrections, "no mocks"));
-    insta::assert_snapshot!(render(&memory(vec![old, lost, other, new])), @r"
-    Memory of messages 1-40 (12 turns, until 2026-03-04). Reference data; later messages win. [tool] marks tool output.
+    insta::assert_snapshot!(render(&memory(vec![old, lost, other, new])), @r#"
+    Memory of messages 1-40 (12 turns, until 2026-03-04). Reference data; later messages win. > marks tool output.
 
     ## Errors & Corrections
     - (superseded) port 80
     - no mocks
     - use pnpm
       - (superseded) use npm
-    ");
+    "#);
 }
 
 #[test]
@@ -150,8 +149,8 @@ fn sections_stand_under_the_headings_where_a_reader_looks_for_them() {
         .into_iter()
         .map(|section| item(Origin::User, 1, entry(section, section.name())))
         .collect();
-    insta::assert_snapshot!(render(&memory(items)), @r"
-    Memory of messages 1-40 (12 turns, until 2026-03-04). Reference data; later messages win. [tool] marks tool output.
+    insta::assert_snapshot!(render(&memory(items)), @r#"
+    Memory of messages 1-40 (12 turns, until 2026-03-04). Reference data; later messages win. > marks tool output.
 
     ## User Intent
     - task
@@ -175,7 +174,7 @@ fn sections_stand_under_the_headings_where_a_reader_looks_for_them() {
     ## Key References
     - result: relevant_tool_results
     - references
-    ");
+    "#);
 }
 
 #[test]
@@ -199,9 +198,13 @@ proptest! {
             if let Some(title) = line.strip_prefix("## ") {
                 headings.push(Heading::ALL.into_iter().position(|heading| heading.title() == title));
             } else if !line.is_empty() {
-                prop_assert!(line.starts_with("- ") || line.starts_with("  - (superseded) "), "{line:?}");
-                prop_assert!(!line.starts_with("- # ") && !line.starts_with("- ## "), "{line:?}");
-                prop_assert!(!line.starts_with("- ```") && !line.starts_with("- ~~~"), "{line:?}");
+                prop_assert!(["- ", "> ", "  - (superseded) ", "  > (superseded) "].iter().any(|start| line.starts_with(start)), "{line:?}");
+                let said = line.trim_start();
+                let said = said.get(2..).unwrap_or_default();
+                for mark in ["# ", "## ", "### ", "```", "~~~", ">"] {
+                    prop_assert!(!said.starts_with(mark), "{line:?}");
+                }
+                prop_assert!(!said.trim_matches('-').is_empty() && !said.trim_matches('=').is_empty(), "{line:?}");
                 lines += 1;
             }
         }
@@ -211,6 +214,15 @@ proptest! {
         prop_assert!(!markdown.to_lowercase().contains("<session_memory"));
         prop_assert!(!markdown.to_lowercase().contains("</session_memory"));
         prop_assert!(markdown.chars().all(|character| character == '\n' || !character.is_control()));
+    }
+
+    #[test]
+    fn only_a_tools_words_are_quoted(memory in any_memory()) {
+        for item in &memory.items {
+            let line = item_lines(item);
+            let is_quoted = line.trim_start().starts_with('>');
+            prop_assert_eq!(is_quoted, item.origin == Origin::Tool && !line.is_empty(), "{}", line);
+        }
     }
 
     #[test]
