@@ -1,6 +1,8 @@
 //! Conversations with language models, read from wherever they are written down.
+pub mod catalogue;
 pub mod conversation;
 pub mod formats;
 pub mod json;
 pub mod message;
+pub mod tokens;
 pub mod usage;

@@ -7,6 +7,8 @@ pub struct Usage {
     pub uncached: u64,
     /// Input written to the prompt cache, tokens.
     pub cache_write: u64,
+    /// The part of [`Usage::cache_write`] that was written with the longer lifetime, tokens.
+    pub cache_write_long: u64,
     /// Input read from the prompt cache, tokens.
     pub cache_read: u64,
     /// Output, reasoning included, tokens.
@@ -17,6 +19,8 @@ impl Usage {
     /// Everything that the model was sent, tokens: what filled the window.
     #[must_use]
     pub fn prompt(&self) -> u64 {
-        self.uncached + self.cache_write + self.cache_read
+        self.uncached
+            .saturating_add(self.cache_write)
+            .saturating_add(self.cache_read)
     }
 }
