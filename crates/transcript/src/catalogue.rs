@@ -3,7 +3,7 @@
 //! The figures are a data file, `data/models.toml`, that comes with the crate ([`Catalogue::embedded`]) and that users
 //! correct and extend with a file of the same form ([`Catalogue::with_overrides`]). Every entry says where its figures
 //! come from and how sure they are. Which window counts for a request, when user, catalogue and provider disagree, is
-//! decided in the module `window`.
+//! decided in [`window`](crate::window).
 //!
 //! Nothing here asks a provider: whoever can should prefer the provider's own list of models.
 //!

@@ -4,5 +4,8 @@ pub mod conversation;
 pub mod formats;
 pub mod json;
 pub mod message;
+pub mod refusal;
+pub mod text;
 pub mod tokens;
 pub mod usage;
+pub mod window;
