@@ -1,6 +1,11 @@
 //! Conversations with language models, read from wherever they are written down.
+pub mod catalogue;
 pub mod conversation;
 pub mod formats;
 pub mod json;
 pub mod message;
+pub mod refusal;
+pub mod text;
+pub mod tokens;
 pub mod usage;
+pub mod window;
