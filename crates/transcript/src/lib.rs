@@ -4,3 +4,4 @@ pub mod formats;
 pub mod json;
 pub mod message;
 pub mod usage;
+pub mod wire;
