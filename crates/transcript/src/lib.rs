@@ -1,4 +1,5 @@
 //! Conversations with language models, read from wherever they are written down.
+pub mod check;
 pub mod conversation;
 pub mod formats;
 pub mod json;
