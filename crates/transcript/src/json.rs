@@ -284,10 +284,13 @@ impl Text {
         }
     }
 
-    /// Whether there is nothing but white space in it.
+    /// Whether there is nothing but white space in it. Looks no further than the first other character.
     #[must_use]
     pub fn is_blank(&self) -> bool {
-        self.decode().trim().is_empty()
+        match &self.0 {
+            TextKind::Plain(text) => text.trim_start().is_empty(),
+            TextKind::Escaped(text) => is_blank_escaped(text),
+        }
     }
 }
 
@@ -691,6 +694,29 @@ fn unescape_into(escaped: &str, out: &mut String) {
     out.push_str(&escaped[at..]);
 }
 
+/// Whether an escaped text decodes to white space, without decoding it.
+fn is_blank_escaped(escaped: &str) -> bool {
+    let mut chars = escaped.chars();
+    while let Some(char) = chars.next() {
+        let decoded = match char {
+            '\\' => match chars.next() {
+                Some('n' | 't' | 'r' | 'f') => ' ',
+                Some('u') => {
+                    let unit = hex4(chars.as_str().as_bytes(), 0).and_then(char::from_u32);
+                    chars.by_ref().take(4).for_each(drop);
+                    unit.unwrap_or(char::REPLACEMENT_CHARACTER)
+                }
+                _ => return false,
+            },
+            other => other,
+        };
+        if !decoded.is_whitespace() {
+            return false;
+        }
+    }
+    true
+}
+
 fn hex4(bytes: &[u8], at: usize) -> Option<u32> {
     let digits = std::str::from_utf8(bytes.get(at..at + 4)?).ok()?;
     u32::from_str_radix(digits, 16).ok()
@@ -804,6 +830,22 @@ mod tests {
             Raw::parse(literal).unwrap().as_text().unwrap().decode(),
             text
         );
+    }
+
+    #[test]
+    fn blank_texts_are_told_without_decoding() {
+        for (literal, expected) in [
+            (r#""""#, true),
+            (r#"" \n\t\u00a0\f""#, true),
+            (r#""\n \b""#, false),
+            (r#""\u0041""#, false),
+            (r#""\ud83d\ude00""#, false),
+            (r#"" \\ ""#, false),
+        ] {
+            let text = Raw::parse(literal).unwrap().as_text().unwrap();
+            assert_eq!(text.is_blank(), expected, "{literal}");
+            assert_eq!(text.decode().trim().is_empty(), expected, "{literal}");
+        }
     }
 
     proptest::proptest! {

@@ -1,5 +1,6 @@
 //! Conversations with language models, read from wherever they are written down.
 pub mod catalogue;
+pub mod check;
 pub mod conversation;
 pub mod formats;
 pub mod json;
@@ -9,3 +10,4 @@ pub mod text;
 pub mod tokens;
 pub mod usage;
 pub mod window;
+pub mod wire;

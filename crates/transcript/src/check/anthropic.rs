@@ -1,0 +1,141 @@
+//! Rules of Anthropic Messages: the settings of a request. The messages are in [`messages`], what stands in them in
+//! [`blocks`] and [`block_types`], how turns and tool calls follow each other in [`turns`], cache markers in [`cache`].
+
+mod block_types;
+mod blocks;
+mod cache;
+mod messages;
+mod settings;
+mod tools;
+mod turns;
+
+use crate::json::Raw;
+
+use super::checker::{Checker, Object};
+use super::path::Path;
+use super::rule;
+
+use cache::Markers;
+
+const FIELDS: &[&str] = &[
+    "model",
+    "max_tokens",
+    "messages",
+    "system",
+    "tools",
+    "tool_choice",
+    "thinking",
+    "output_config",
+    "output_format",
+    "cache_control",
+    "stop_sequences",
+    "stream",
+    "metadata",
+    "service_tier",
+    "speed",
+    "inference_geo",
+    "container",
+    "diagnostics",
+    "compaction",
+    "context_management",
+    "thread",
+    "mcp_servers",
+    "fallbacks",
+    "fallback_credit_token",
+    "billing_policy",
+    "temperature",
+    "top_p",
+    "top_k",
+    "anthropic_version",
+    "anthropic_beta",
+];
+
+/// The two generations of `anthropic-version`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Version {
+    /// Not told, or not one that is known here.
+    Unknown,
+    /// `2023-06-01` and the values that clouds use for it.
+    Old,
+    /// `2026-10-21`.
+    New,
+}
+
+/// What the rules for messages need to know about the rest of the request.
+pub(crate) struct Request {
+    pub(crate) version: Version,
+    /// Only the new messages of a thread are sent: what came before is not in the body.
+    pub(crate) continues_thread: bool,
+    /// The request asks for a compaction instead of a reply.
+    pub(crate) asks_for_compaction: bool,
+    /// `thinking.type` is `enabled`.
+    pub(crate) thinks_with_budget: bool,
+    /// Names of the tools; `None` if there is no `tools` field.
+    pub(crate) tools: Option<tools::Defined>,
+}
+
+pub(crate) fn check(body: &Raw, checker: &mut Checker<'_>) {
+    let Some(body) = Object::read(body) else {
+        return;
+    };
+    let root = Path::Root;
+    checker.known_fields(&body, &[FIELDS], &root);
+    let version = version(&body, checker);
+    let mut markers = Markers::default();
+
+    // Clouds name the model in the address of the request instead.
+    if !body.has("anthropic_version") || body.has("model") {
+        checker.required_name(&body, "model", &root);
+    }
+    let settings = settings::check(&body, version, checker);
+    let tools = tools::check(&body, &settings, &mut markers, checker);
+    settings::check_system(&body, &mut markers, checker);
+    let request = Request {
+        version,
+        continues_thread: settings.continues_thread,
+        asks_for_compaction: settings.asks_for_compaction,
+        thinks_with_budget: settings.thinks_with_budget,
+        tools,
+    };
+    if let Some(list) = checker.required_array(&body, "messages", &root) {
+        messages::check(list, &request, &mut markers, checker);
+    }
+    markers.finish(&body, checker);
+}
+
+fn version(body: &Object, checker: &Checker<'_>) -> Version {
+    let in_body = body.string("anthropic_version");
+    match checker
+        .options
+        .anthropic_version
+        .or(in_body.as_deref())
+        .unwrap_or_default()
+    {
+        "2026-10-21" => Version::New,
+        "2023-01-01" | "2023-06-01" | "bedrock-2023-05-31" | "vertex-2023-10-16" => Version::Old,
+        _ => Version::Unknown,
+    }
+}
+
+/// Whether a beta is switched on: by the header, or by the field that clouds have for it. `None` if nobody knows.
+fn has_beta(body: &Object, checker: &Checker<'_>, name: &str) -> Option<bool> {
+    if let Some(list) = body.present("anthropic_beta") {
+        return Some(
+            list.array()
+                .filter_map(|beta| beta.as_text())
+                .any(|beta| beta.decode() == name),
+        );
+    }
+    Some(checker.options.betas?.contains(&name))
+}
+
+/// Reports a field or value that goes only with a beta that is known to be off.
+fn needs_beta(body: &Object, name: &str, path: Path<'_>, checker: &mut Checker<'_>) {
+    if has_beta(body, checker, name) == Some(false) {
+        checker.add(
+            &rule::BETA_MISSING,
+            path,
+            format_args!("this needs the header `anthropic-beta: {name}`: send it or remove this"),
+        );
+    }
+}

@@ -1,0 +1,149 @@
+//! Each rule has a body that breaks it and a body that keeps it.
+
+mod anthropic;
+mod cases;
+mod every_wire;
+mod openai_chat;
+mod openai_responses;
+mod properties;
+
+use super::*;
+use std::collections::BTreeSet;
+
+/// One rule at work.
+struct Row {
+    options: CheckOptions<'static>,
+    wire: Wire,
+    /// Code and path of the only finding.
+    finding: (&'static str, &'static str),
+    severity: Severity,
+    broken: String,
+    kept: String,
+}
+
+impl Row {
+    fn error(
+        wire: Wire,
+        finding: (&'static str, &'static str),
+        broken: String,
+        kept: String,
+    ) -> Self {
+        Self {
+            options: known(),
+            wire,
+            finding,
+            severity: Severity::Error,
+            broken,
+            kept,
+        }
+    }
+
+    fn warning(self) -> Self {
+        Self {
+            severity: Severity::Warning,
+            ..self
+        }
+    }
+
+    fn with(self, options: CheckOptions<'static>) -> Self {
+        Self { options, ..self }
+    }
+
+    #[track_caller]
+    fn run(&self) {
+        let report = check_text(&self.broken, self.wire, &self.options);
+        let found: Vec<_> = report
+            .findings
+            .iter()
+            .map(|finding| (finding.code, finding.path.as_str(), finding.severity))
+            .collect();
+        assert_eq!(
+            found,
+            [(self.finding.0, self.finding.1, self.severity)],
+            "{}",
+            self.broken
+        );
+        assert_eq!(report.is_valid(), self.severity == Severity::Warning);
+        let report = check_text(&self.kept, self.wire, &self.options);
+        assert_eq!(report.findings, [], "{}", self.kept);
+        assert!(report.is_valid());
+    }
+}
+
+/// Everything is known and everything is allowed.
+fn known() -> CheckOptions<'static> {
+    CheckOptions {
+        model: Some(ModelRules {
+            window_tokens: Some(1_000_000),
+            output_tokens_max: Some(64_000),
+            thinking: Some(ThinkingModes {
+                adaptive: true,
+                enabled: true,
+                disabled: true,
+                between_tools: true,
+                disabled_up_to_high_effort: false,
+            }),
+            prefill: Some(true),
+            mid_conversation_system: Some(true),
+            sampling: Some(true),
+            forced_tool_choice: Some(true),
+        }),
+        anthropic_version: Some("2023-06-01"),
+        ..CheckOptions::default()
+    }
+}
+
+/// As [`known`], with other abilities of the model.
+fn model(change: impl FnOnce(&mut ModelRules)) -> CheckOptions<'static> {
+    let mut options = known();
+    if let Some(model) = &mut options.model {
+        change(model);
+    }
+    options
+}
+
+fn tables() -> Vec<Row> {
+    let mut rows = every_wire::table();
+    rows.extend(anthropic::table());
+    rows.extend(openai_chat::table());
+    rows.extend(openai_responses::table());
+    rows
+}
+
+#[test]
+fn each_rule_refuses_what_breaks_it_and_accepts_what_keeps_it() {
+    for row in tables() {
+        row.run();
+    }
+}
+
+#[test]
+fn no_rule_is_without_a_row() {
+    let mut covered = BTreeSet::new();
+    for row in tables() {
+        for finding in check_text(&row.broken, row.wire, &row.options).findings {
+            covered.insert((finding.code, finding.source));
+        }
+    }
+    let empty = anthropic::marked_empty_text();
+    for finding in check_text(&empty, Wire::Anthropic, &known()).findings {
+        covered.insert((finding.code, finding.source));
+    }
+    let missing: Vec<_> = rules()
+        .iter()
+        .map(|rule| (rule.code, rule.source))
+        .filter(|rule| !covered.contains(rule))
+        .collect();
+    assert_eq!(missing, []);
+}
+
+#[test]
+fn messages_say_what_to_do_in_one_sentence() {
+    for row in tables() {
+        for finding in check_text(&row.broken, row.wire, &row.options).findings {
+            assert!(!finding.message.ends_with('.'), "{}", finding.message);
+            assert!(!finding.message.contains(". "), "{}", finding.message);
+            assert!(finding.message.len() > 20, "{}", finding.message);
+        }
+    }
+}

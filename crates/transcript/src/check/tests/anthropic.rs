@@ -1,0 +1,894 @@
+//! Rules of Anthropic Messages.
+
+use super::super::*;
+use super::every_wire::image;
+use super::{Row, known, model};
+
+/// A request body; `settings` are further fields, each with a comma behind it.
+pub(super) fn body(settings: &str, messages: &str) -> String {
+    format!(r#"{{"model":"m","max_tokens":4000,{settings}"messages":{messages}}}"#)
+}
+
+const HI: &str = r#"{"role":"user","content":"Hi."}"#;
+const TOOLS: &str = r#""tools":[{"name":"f","input_schema":{"type":"object"}},{"type":"web_search_20250305","name":"web_search"}],"#;
+const THINKS: &str = r#""thinking":{"type":"enabled","budget_tokens":2000},"#;
+const THINKING: &str = r#"{"type":"thinking","thinking":"","signature":"sig"}"#;
+const MARK: &str = r#""cache_control":{"type":"ephemeral"}"#;
+const HOUR: &str = r#""cache_control":{"type":"ephemeral","ttl":"1h"}"#;
+
+fn hi(settings: &str) -> String {
+    body(settings, &format!("[{HI}]"))
+}
+
+/// A conversation of these messages, with tools defined.
+fn talk(messages: &[&str]) -> String {
+    body(TOOLS, &format!("[{}]", messages.join(",")))
+}
+
+fn user(blocks: &str) -> String {
+    format!(r#"{{"role":"user","content":[{blocks}]}}"#)
+}
+
+fn assistant(blocks: &str) -> String {
+    format!(r#"{{"role":"assistant","content":[{blocks}]}}"#)
+}
+
+fn text(text: &str) -> String {
+    format!(r#"{{"type":"text","text":"{text}"}}"#)
+}
+
+fn call(id: &str) -> String {
+    format!(r#"{{"type":"tool_use","id":"{id}","name":"f","input":{{}}}}"#)
+}
+
+fn result(id: &str) -> String {
+    format!(r#"{{"type":"tool_result","tool_use_id":"{id}","content":"done"}}"#)
+}
+
+fn search(id: &str) -> String {
+    format!(
+        r#"{{"type":"server_tool_use","id":"{id}","name":"web_search","input":{{"query":"q"}}}}"#
+    )
+}
+
+fn found(id: &str) -> String {
+    format!(r#"{{"type":"web_search_tool_result","tool_use_id":"{id}","content":[]}}"#)
+}
+
+/// `n` marked texts of a user.
+fn marked(marks: &[&str]) -> String {
+    let blocks: Vec<_> = marks
+        .iter()
+        .map(|mark| format!(r#"{{"type":"text","text":"x",{mark}}}"#))
+        .collect();
+    user(&blocks.join(","))
+}
+
+fn row(code: &'static str, path: &'static str, broken: String, kept: String) -> Row {
+    Row::error(Wire::Anthropic, (code, path), broken, kept)
+}
+
+pub(super) fn table() -> Vec<Row> {
+    let mut rows = settings();
+    rows.extend(messages());
+    rows.extend(pairing());
+    rows.extend(server_tools());
+    rows.extend(thinking());
+    rows.extend(markers());
+    rows.extend(compaction());
+    rows
+}
+
+fn settings() -> Vec<Row> {
+    let newest = CheckOptions {
+        anthropic_version: Some("2026-10-21"),
+        ..known()
+    };
+    let no_version = CheckOptions {
+        anthropic_version: None,
+        ..known()
+    };
+    let no_betas = CheckOptions {
+        betas: Some(&[]),
+        ..known()
+    };
+    let sized = |max: u64| format!(r#"{{"model":"m","max_tokens":{max},"messages":[{HI}]}}"#);
+    let warm =
+        |settings: &str| format!(r#"{{"model":"m","max_tokens":0,{settings}"messages":[{HI}]}}"#);
+    let only_adaptive = model(|model| {
+        model.thinking = Some(ThinkingModes {
+            adaptive: true,
+            ..ThinkingModes::default()
+        });
+    });
+    let up_to_high = model(|model| {
+        if let Some(modes) = &mut model.thinking {
+            modes.disabled_up_to_high_effort = true;
+        }
+    });
+    let tool = |name: &str| format!(r#"{{"name":"{name}","input_schema":{{"type":"object"}}}}"#);
+    vec![
+        row("missing-field", "max_tokens", format!(r#"{{"model":"m","messages":[{HI}]}}"#), sized(10)),
+        row("max-tokens-above-model", "max_tokens", sized(64_001), sized(64_000)),
+        row("prewarm-conflict", "stream", warm(r#""stream":true,"#), warm("")),
+        row(
+            "prewarm-conflict",
+            "output_config",
+            warm(r#""output_config":{"format":{"type":"json_schema","schema":{}}},"#),
+            warm(r#""output_config":{"effort":"low"},"#),
+        ),
+        row(
+            "prewarm-conflict",
+            "tool_choice",
+            warm(&format!(r#"{TOOLS}"tool_choice":{{"type":"any"}},"#)),
+            warm(&format!(r#"{TOOLS}"tool_choice":{{"type":"auto"}},"#)),
+        ),
+        row("sampling-removed", "top_k", hi(r#""top_k":40,"#), hi("")).with(newest),
+        row("sampling-removed", "temperature", hi(r#""temperature":1,"#), hi("")).with(newest),
+        row("sampling-removed", "temperature", hi(r#""temperature":0.2,"#), hi(r#""temperature":1.0,"#))
+            .with(model(|model| model.sampling = Some(false))),
+        row("sampling-removed", "temperature", hi(r#""temperature":0.2,"#), hi("")).warning().with(no_version),
+        row("out-of-range", "temperature", hi(r#""temperature":1.5,"#), hi(r#""temperature":0.5,"#)),
+        row(
+            "sampling-with-thinking",
+            "",
+            hi(&format!(r#"{THINKS}"temperature":0.3,"#)),
+            hi(&format!(r#"{THINKS}"top_p":0.97,"#)),
+        ),
+        row(
+            "system-not-text",
+            "system[1]",
+            hi(r#""system":[{"type":"text","text":"Be brief."},{"type":"image"}],"#),
+            hi(r#""system":[{"type":"text","text":"Be brief."}],"#),
+        ),
+        row("wrong-type", "system", hi(r#""system":7,"#), hi(r#""system":"Be brief.","#)),
+        row("empty-text", "system[0].text", hi(r#""system":[{"type":"text","text":""}],"#), hi("")),
+        row(
+            "duplicate-tool-name",
+            "tools[1].name",
+            hi(&format!(r#""tools":[{},{}],"#, tool("f"), tool("f"))),
+            hi(&format!(r#""tools":[{},{}],"#, tool("f"), tool("g"))),
+        ),
+        row(
+            "tool-name-characters",
+            "tools[0].name",
+            hi(&format!(r#""tools":[{}],"#, tool("a b"))),
+            hi(&format!(r#""tools":[{}],"#, tool("a_b-9"))),
+        )
+        .warning(),
+        row(
+            "missing-field",
+            "tools[0].input_schema",
+            hi(r#""tools":[{"name":"f"}],"#),
+            hi(r#""tools":[{"type":"bash_20250124","name":"bash"}],"#),
+        ),
+        row(
+            "wrong-type",
+            "tools[0].input_schema.type",
+            hi(r#""tools":[{"name":"f","input_schema":{"type":"string"}}],"#),
+            hi(TOOLS),
+        ),
+        row(
+            "tool-choice-unknown-tool",
+            "tool_choice.name",
+            hi(&format!(r#"{TOOLS}"tool_choice":{{"type":"tool","name":"h"}},"#)),
+            hi(&format!(r#"{TOOLS}"tool_choice":{{"type":"tool","name":"f"}},"#)),
+        ),
+        row(
+            "tool-choice-without-tools",
+            "tool_choice",
+            hi(r#""tool_choice":{"type":"auto"},"#),
+            hi(&format!(r#"{TOOLS}"tool_choice":{{"type":"none"}},"#)),
+        ),
+        row(
+            "tool-choice-type",
+            "tool_choice.type",
+            hi(&format!(r#"{TOOLS}"tool_choice":{{"type":"required"}},"#)),
+            hi(&format!(r#"{TOOLS}"tool_choice":{{"type":"any"}},"#)),
+        ),
+        row(
+            "forced-tool-choice",
+            "tool_choice.type",
+            hi(&format!(r#"{TOOLS}"tool_choice":{{"type":"any"}},"#)),
+            hi(&format!(r#"{TOOLS}"tool_choice":{{"type":"auto"}},"#)),
+        )
+        .with(model(|model| model.forced_tool_choice = Some(false))),
+        row(
+            "forced-tool-with-thinking",
+            "tool_choice.type",
+            hi(&format!(r#"{THINKS}{TOOLS}"tool_choice":{{"type":"any"}},"#)),
+            hi(&format!(r#"{THINKS}{TOOLS}"tool_choice":{{"type":"auto"}},"#)),
+        ),
+        row("thinking-type", "thinking.type", hi(r#""thinking":{"type":"on"},"#), hi(r#""thinking":{"type":"adaptive"},"#)),
+        row(
+            "thinking-mode-unsupported",
+            "thinking.type",
+            hi(THINKS),
+            hi(r#""thinking":{"type":"adaptive","display":"omitted"},"#),
+        )
+        .with(only_adaptive),
+        row(
+            "thinking-mode-unsupported",
+            "thinking.type",
+            hi(r#""thinking":{"type":"disabled"},"#),
+            hi(""),
+        )
+        .with(only_adaptive),
+        row(
+            "thinking-budget",
+            "thinking.budget_tokens",
+            hi(r#""thinking":{"type":"enabled","budget_tokens":1023},"#),
+            hi(r#""thinking":{"type":"enabled","budget_tokens":1024},"#),
+        ),
+        row(
+            "thinking-budget",
+            "thinking.budget_tokens",
+            hi(r#""thinking":{"type":"enabled","budget_tokens":4000},"#),
+            hi(r#""thinking":{"type":"enabled","budget_tokens":3999},"#),
+        ),
+        row(
+            "thinking-disabled-at-effort",
+            "thinking.type",
+            hi(r#""thinking":{"type":"disabled"},"output_config":{"effort":"xhigh"},"#),
+            hi(r#""thinking":{"type":"disabled"},"output_config":{"effort":"high"},"#),
+        )
+        .with(up_to_high),
+        row(
+            "task-budget",
+            "output_config.task_budget.total",
+            hi(r#""output_config":{"task_budget":{"type":"tokens","total":19999}},"#),
+            hi(r#""output_config":{"task_budget":{"type":"tokens","total":20000}},"#),
+        ),
+        row(
+            "beta-header-missing",
+            "thread",
+            hi(r#""thread":{"type":"create"},"#),
+            hi(r#""anthropic_beta":["message-threads-2026-08-12"],"thread":{"type":"create"},"#),
+        )
+        .with(no_betas),
+        row("thread-type", "thread.type", hi(r#""thread":{"type":"resume"},"#), hi(r#""thread":{"type":"create"},"#)),
+        row(
+            "thread-continue-repeats",
+            "system",
+            hi(r#""system":"Be brief.","thread":{"type":"continue","previous_message_id":"msg_1"},"#),
+            body(r#""thread":{"type":"continue","previous_message_id":"msg_1"},"#, "[]"),
+        ),
+        row(
+            "missing-field",
+            "thread.previous_message_id",
+            hi(r#""thread":{"type":"continue"},"#),
+            // The call is in the part of the thread that the server holds.
+            body(
+                r#""thread":{"type":"continue","previous_message_id":"msg_1"},"#,
+                &format!("[{}]", user(&result("a"))),
+            ),
+        ),
+        row(
+            "compaction-trigger-too-low",
+            "context_management.edits[0].trigger.value",
+            hi(r#""context_management":{"edits":[{"type":"compact_20260112","trigger":{"type":"input_tokens","value":49999}}]},"#),
+            hi(r#""context_management":{"edits":[{"type":"compact_20260112","trigger":{"type":"input_tokens","value":50000}}]},"#),
+        ),
+        row(
+            "clear-thinking-order",
+            "context_management.edits[1]",
+            hi(r#""context_management":{"edits":[{"type":"clear_tool_uses_20250919"},{"type":"clear_thinking_20251015"}]},"#),
+            hi(r#""context_management":{"edits":[{"type":"clear_thinking_20251015"},{"type":"clear_tool_uses_20250919"}]},"#),
+        )
+        .warning(),
+    ]
+}
+
+fn messages() -> Vec<Row> {
+    let newest = CheckOptions {
+        anthropic_version: Some("2026-10-21"),
+        ..known()
+    };
+    let no_prefill = model(|model| model.prefill = Some(false));
+    let small_window = model(|model| model.window_tokens = Some(200_000));
+    let document =
+        r#"{"type":"document","source":{"type":"text","media_type":"text/plain","data":"page"}}"#;
+    let cited = r#"{"type":"text","text":"x","citations":[]}"#;
+    let linked = r#"{"type":"image","source":{"type":"url","url":"https://example.org/a.png"}}"#;
+    let hello = assistant(&text("Hello."));
+    let system = r#"{"role":"system","content":"Prices are in EUR."}"#;
+    let nested = |blocks: &str| {
+        let result = format!(r#"{{"type":"tool_result","tool_use_id":"a","content":[{blocks}]}}"#);
+        talk(&[HI, &assistant(&call("a")), &user(&result)])
+    };
+    vec![
+        row("messages-empty", "messages", body("", "[]"), talk(&[HI])),
+        row(
+            "too-many-messages",
+            "messages",
+            talk(&vec![HI; 100_001]),
+            talk(&vec![HI; 100_000]),
+        ),
+        row(
+            "unknown-role",
+            "messages[1].role",
+            talk(&[HI, r#"{"role":"tool","content":"x"}"#]),
+            talk(&[HI, r#"{"role":"user","content":"x"}"#]),
+        ),
+        row("first-message-not-user", "messages[0].role", talk(&[&hello, HI]), talk(&[HI, &hello, HI])),
+        row("system-first", "messages[0].role", talk(&[system, HI]), talk(&[HI, system])),
+        row("system-misplaced", "messages[1]", talk(&[HI, system, HI]), talk(&[HI, system, system, &hello, HI])),
+        row(
+            "system-misplaced",
+            "messages[2]",
+            talk(&[HI, &hello, system, &hello, HI]),
+            talk(&[HI, &assistant(&[search("s"), found("s")].join(",")), system, &hello, HI]),
+        ),
+        row(
+            "system-misplaced",
+            "messages[2]",
+            talk(&[HI, &assistant(&call("a")), system, &user(&result("a"))]).replace(
+                r#"},{"role":"user","content":[{"type":"tool_result""#,
+                r#"},{"role":"assistant","content":"On it."},{"role":"user","content":[{"type":"tool_result""#,
+            ),
+            talk(&[HI, &assistant(&call("a")), &user(&result("a")), system]),
+        ),
+        row("system-unsupported", "messages[1].role", talk(&[HI, system]), talk(&[HI]))
+            .with(model(|model| model.mid_conversation_system = Some(false))),
+        row(
+            "block-wrong-role",
+            "messages[1].content[0].type",
+            talk(&[HI, r#"{"role":"system","content":[{"type":"image","source":{"type":"file","file_id":"f"}}]}"#]),
+            talk(&[HI, r#"{"role":"system","clear_at":"never","output_config":{"effort":"low"},"content":[{"type":"tool_removal","tool":{"type":"tool_reference","name":"f"}}]}"#]),
+        ),
+        row("prefill-unsupported", "messages[1].role", talk(&[HI, &hello]), talk(&[HI])).with(no_prefill),
+        row("prefill-unsupported", "messages[1].role", talk(&[HI, &hello]), talk(&[HI]))
+            .warning()
+            .with(model(|model| model.prefill = None)),
+        row(
+            "prefill-trailing-space",
+            "messages[1].content",
+            talk(&[HI, &assistant(&text(r"The answer is\n"))]),
+            talk(&[HI, &assistant(&text("The answer is"))]),
+        ),
+        row(
+            "empty-content",
+            "messages[0].content",
+            talk(&[r#"{"role":"user","content":""}"#]),
+            // Only the last message of the assistant may be empty.
+            talk(&[HI, r#"{"role":"assistant","content":""}"#]),
+        ),
+        row("empty-content", "messages[1].content", talk(&[HI, &assistant(""), HI]), talk(&[HI, &hello, HI])),
+        row("empty-text", "messages[0].content[1].text", talk(&[&user(&[text("a"), text("")].join(","))]), talk(&[&user(&text("a"))])),
+        row("blank-text", "messages[0].content", talk(&[r#"{"role":"user","content":" \n\t"}"#]), talk(&[HI])),
+        row("blank-text", "messages[1].content[0].text", talk(&[HI, &assistant(&text("  ")), HI]), talk(&[HI, &hello, HI])),
+        row("blank-text", "messages[2].content[0].content[0].text", nested(&text(r"\n")), nested(&text("ok"))).warning(),
+        row("block-wrong-role", "messages[1].content[0].type", talk(&[HI, &assistant(linked), HI]), talk(&[&user(linked)])),
+        row("block-wrong-role", "messages[0].content[0].type", talk(&[&user(THINKING), HI]), talk(&[HI, &assistant(&[THINKING, &text("a")].join(",")), HI])),
+        row("document-in-assistant", "messages[1].content[0]", talk(&[HI, &assistant(document), HI]), talk(&[&user(document)])).with(newest),
+        row("citations-in-user-text", "messages[0].content[0].citations", talk(&[&user(cited)]), talk(&[HI, &assistant(cited), HI])).with(newest),
+        row("media-type", "messages[0].content[0].source.media_type", image("AAAA", "image/bmp"), image("AAAA", "image/webp")),
+        row(
+            "media-type",
+            "messages[0].content[0].source.media_type",
+            talk(&[&user(&document.replace("text/plain", "text/html"))]),
+            talk(&[&user(document)]),
+        ),
+        row(
+            "unknown-value",
+            "messages[0].content[0].source.type",
+            talk(&[&user(r#"{"type":"image","source":{"type":"hologram"}}"#)]),
+            talk(&[&user(linked)]),
+        )
+        .warning(),
+        row("missing-field", "messages[0].content[0].source", talk(&[&user(r#"{"type":"image"}"#)]), talk(&[&user(linked)])),
+        row(
+            "too-many-images",
+            "messages",
+            talk(&[&user(&vec![linked; 601].join(","))]),
+            talk(&[&user(&vec![linked; 600].join(","))]),
+        ),
+        row(
+            "too-many-images",
+            "messages",
+            talk(&[&user(&vec![linked; 101].join(","))]),
+            talk(&[&user(&vec![linked; 100].join(","))]),
+        )
+        .with(small_window),
+        row("tool-result-content-type", "messages[2].content[0].content[0].type", nested(&call("b")), nested(linked)),
+        row(
+            "missing-field",
+            "messages[0].content[0].content[0].text",
+            talk(&[&user(r#"{"type":"search_result","source":"s","title":"t","content":[{"type":"text"}]}"#)]),
+            talk(&[&user(r#"{"type":"search_result","source":"s","title":"t","content":[{"type":"text","text":"x"}]}"#)]),
+        ),
+    ]
+}
+
+fn pairing() -> Vec<Row> {
+    let two = assistant(&[call("a"), call("b")].join(","));
+    let both = user(&[result("a"), result("b")].join(","));
+    let one = assistant(&call("a"));
+    let done = user(&result("a"));
+    let toolset = |name: &str| {
+        talk(&[
+            HI,
+            r#"{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{},"toolset_name":"t"}]}"#,
+            &user(&format!(
+                r#"{{"type":"tool_result","tool_use_id":"a","toolset_name":"{name}"}}"#
+            )),
+        ])
+    };
+    let call_with = |id: &str, input: &str| {
+        talk(&[
+            HI,
+            &assistant(&format!(
+                r#"{{"type":"tool_use","id":"{id}","name":"f","input":{input}}}"#
+            )),
+            &user(&result(id)),
+        ])
+    };
+    vec![
+        row(
+            "tool-use-without-result",
+            "messages[1].content[0].id",
+            talk(&[HI, &one, HI]),
+            talk(&[HI, &one, &done]),
+        ),
+        row(
+            "tool-use-without-result",
+            "messages[1].content[0].id",
+            talk(&[HI, &one]),
+            talk(&[HI, &one, &done, HI]),
+        ),
+        row(
+            "tool-use-without-result",
+            "messages[1].content[1].id",
+            talk(&[HI, &two, &done]),
+            talk(&[HI, &two, &both]),
+        ),
+        row(
+            "tool-result-without-use",
+            "messages[0].content[0].tool_use_id",
+            talk(&[&done, &assistant(&text("x")), HI]),
+            talk(&[HI, &one, &done]),
+        ),
+        row(
+            "tool-result-not-adjacent",
+            "messages[4].content[0].tool_use_id",
+            talk(&[HI, &one, &done, &assistant(&text("Done.")), &done]),
+            talk(&[HI, &one, &done, &assistant(&call("b")), &user(&result("b"))]),
+        ),
+        row(
+            "tool-result-not-first",
+            "messages[2].content[1]",
+            talk(&[HI, &one, &user(&[text("Here."), result("a")].join(","))]),
+            talk(&[HI, &one, &user(&[result("a"), text("Here.")].join(","))]),
+        ),
+        row(
+            "tool-result-not-first",
+            "messages[4].content[0]",
+            talk(&[HI, &two, &done, HI, &user(&result("b"))]),
+            // Messages of one role are one turn, so the results may be spread over them.
+            talk(&[
+                HI,
+                &assistant(&call("a")),
+                &assistant(&call("b")),
+                &done,
+                &user(&result("b")),
+                HI,
+            ]),
+        ),
+        row(
+            "duplicate-tool-use-id",
+            "messages[3].content[0].id",
+            talk(&[HI, &one, &done, &one, &done]),
+            talk(&[HI, &one, &done, &assistant(&call("b")), &user(&result("b"))]),
+        ),
+        row(
+            "duplicate-tool-use-id",
+            "messages[1].content[1].id",
+            talk(&[HI, &assistant(&[call("a"), call("a")].join(",")), &done]),
+            talk(&[HI, &two, &both]),
+        ),
+        row(
+            "duplicate-tool-result",
+            "messages[2].content[1].tool_use_id",
+            talk(&[HI, &one, &user(&[result("a"), result("a")].join(","))]),
+            talk(&[HI, &one, &done]),
+        ),
+        row(
+            "toolset-name-mismatch",
+            "messages[2].content[0].toolset_name",
+            toolset("u"),
+            toolset("t"),
+        ),
+        row(
+            "tools-missing",
+            "tools",
+            body("", &format!("[{HI},{one},{done}]")),
+            talk(&[HI, &one, &done]),
+        )
+        .warning(),
+        row(
+            "tool-id-characters",
+            "messages[1].content[0].id",
+            call_with("f:1", "{}"),
+            call_with("f-1", "{}"),
+        ),
+        row(
+            "tool-input-not-object",
+            "messages[1].content[0].input",
+            call_with("a", r#""{}""#),
+            call_with("a", "{}"),
+        ),
+        row(
+            "missing-field",
+            "messages[1].content[0].input",
+            talk(&[
+                HI,
+                &assistant(r#"{"type":"tool_use","id":"a","name":"f"}"#),
+                &done,
+            ]),
+            talk(&[HI, &one, &done]),
+        ),
+    ]
+}
+
+fn server_tools() -> Vec<Row> {
+    let pair = assistant(&[search("s"), found("s"), text("Found.")].join(","));
+    let open = assistant(&search("s"));
+    let mixed = assistant(&[search("s"), call("a")].join(","));
+    let done = user(&result("a"));
+    let finished = assistant(&[found("s"), text("Found.")].join(","));
+    let connector = |id: &str| {
+        assistant(&format!(
+            r#"{{"type":"mcp_tool_use","id":"c","name":"n","server_name":"s","input":{{}}}},{{"type":"mcp_tool_result","tool_use_id":"{id}","is_error":false,"content":[]}}"#
+        ))
+    };
+    vec![
+        row(
+            "server-tool-without-result",
+            "messages[1].content[0].id",
+            talk(&[HI, &open, HI]),
+            talk(&[HI, &pair, HI]),
+        ),
+        row(
+            "server-tool-without-result",
+            "messages[1].content[0].id",
+            talk(&[HI, &mixed, &user(&[result("a"), text("Go on.")].join(","))]),
+            // The search goes on when the results of the client are there.
+            talk(&[HI, &mixed, &done, &finished, HI]),
+        ),
+        row(
+            "server-result-without-use",
+            "messages[1].content[0].tool_use_id",
+            talk(&[HI, &finished, HI]),
+            talk(&[HI, &pair, HI]),
+        ),
+        row(
+            "server-result-without-use",
+            "messages[1].content[1].tool_use_id",
+            // A missing partner is one finding for each of the two.
+            talk(&[HI, &connector("d")]).replace(
+                r#"{"type":"mcp_tool_use","id":"c","name":"n","server_name":"s","input":{}}"#,
+                &text("x"),
+            ),
+            talk(&[HI, &connector("c"), HI]),
+        ),
+        row(
+            "duplicate-tool-result",
+            "messages[1].content[2].tool_use_id",
+            talk(&[
+                HI,
+                &assistant(&[search("s"), found("s"), found("s")].join(",")),
+                HI,
+            ]),
+            talk(&[HI, &pair, HI]),
+        ),
+        row(
+            "server-tool-undefined",
+            "messages[1].content[0].name",
+            talk(&[HI, &open]).replace(
+                "web_search_20250305\",\"name\":\"web_search\"",
+                "bash_20250124\",\"name\":\"bash\"",
+            ),
+            // A paused turn is sent back as it is.
+            talk(&[HI, &open]),
+        ),
+    ]
+}
+
+fn thinking() -> Vec<Row> {
+    let loop_of = |first: &str, second: &str| {
+        body(
+            &format!("{THINKS}{TOOLS}"),
+            &format!(
+                "[{HI},{},{},{},{}]",
+                assistant(first),
+                user(&result("a")),
+                assistant(second),
+                user(&result("b"))
+            ),
+        )
+    };
+    let thought = [THINKING, &call("a")].join(",");
+    vec![
+        row(
+            "thinking-signature-missing",
+            "messages[1].content[0].signature",
+            talk(&[
+                HI,
+                &assistant(&[r#"{"type":"thinking","thinking":"x"}"#, &text("a")].join(",")),
+                HI,
+            ]),
+            talk(&[HI, &assistant(&[THINKING, &text("a")].join(",")), HI]),
+        ),
+        row(
+            "thinking-signature-missing",
+            "messages[1].content[0].data",
+            talk(&[
+                HI,
+                &assistant(&[r#"{"type":"redacted_thinking","data":""}"#, &text("a")].join(",")),
+                HI,
+            ]),
+            talk(&[
+                HI,
+                &assistant(&[r#"{"type":"redacted_thinking","data":"x"}"#, &text("a")].join(",")),
+                HI,
+            ]),
+        ),
+        row(
+            "thinking-not-first",
+            "messages[3].content",
+            loop_of(&call("a"), &call("b")),
+            // Models that do not think between tools think at the start of the loop only.
+            loop_of(&thought, &call("b")),
+        ),
+        row(
+            "thinking-last",
+            "messages[1]",
+            talk(&[HI, &assistant(THINKING), HI]),
+            talk(&[HI, &assistant(&[THINKING, &text("a")].join(",")), HI]),
+        )
+        .warning(),
+    ]
+}
+
+fn markers() -> Vec<Row> {
+    let with_system = |system: &str, messages: &str, more: &str| {
+        body(
+            &format!(r#""system":[{{"type":"text","text":"x",{system}}}],{more}"#),
+            &format!("[{messages}]"),
+        )
+    };
+    let automatic = format!("{MARK},");
+    let unmarked_tail = |marks: &[&str]| format!("{},{}", marked(marks), HI);
+    vec![
+        row(
+            "cache-marker-malformed",
+            "messages[0].content[0].cache_control",
+            talk(&[&marked(&[r#""cache_control":{"type":"ephemeral","ttl":"2h"}"#])]),
+            talk(&[&marked(&[r#""cache_control":{"type":"ephemeral","ttl":"5m"}"#])]),
+        ),
+        row(
+            "too-many-cache-markers",
+            "messages[0].content[3].cache_control",
+            with_system(MARK, &marked(&[MARK; 4]), ""),
+            with_system(MARK, &marked(&[MARK; 3]), ""),
+        ),
+        row(
+            "too-many-cache-markers",
+            "cache_control",
+            with_system(MARK, &unmarked_tail(&[MARK; 3]), &automatic),
+            with_system(MARK, &unmarked_tail(&[MARK; 2]), &automatic),
+        ),
+        row(
+            "cache-ttl-order",
+            "messages[0].content[0].cache_control",
+            with_system(MARK, &marked(&[HOUR]), ""),
+            with_system(HOUR, &marked(&[MARK]), ""),
+        ),
+        row(
+            "cache-ttl-order",
+            "cache_control",
+            with_system(MARK, HI, &format!("{HOUR},")),
+            with_system(HOUR, HI, &automatic),
+        ),
+        row(
+            // The order is that of the rendering, not of the fields in the body.
+            "cache-ttl-order",
+            "messages[0].content[0].cache_control",
+            format!(
+                r#"{{"messages":[{}],"tools":[{{"name":"f","input_schema":{{"type":"object"}},{MARK}}}],"max_tokens":9,"model":"m"}}"#,
+                marked(&[HOUR])
+            ),
+            format!(
+                r#"{{"messages":[{}],"tools":[{{"name":"f","input_schema":{{"type":"object"}},{HOUR}}}],"max_tokens":9,"model":"m"}}"#,
+                marked(&[MARK])
+            ),
+        ),
+        row(
+            "cache-marker-on-thinking",
+            "messages[1].content[0].cache_control",
+            talk(&[HI, &assistant(&format!(r#"{{"type":"thinking","thinking":"","signature":"s",{MARK}}},{}"#, text("a"))), HI]),
+            talk(&[HI, &assistant(&format!(r#"{THINKING},{{"type":"text","text":"a",{MARK}}}"#)), HI]),
+        ),
+        row(
+            "cache-marker-misplaced",
+            "messages[2].content[0].content[0].cache_control",
+            talk(&[
+                HI,
+                &assistant(&call("a")),
+                &user(&format!(r#"{{"type":"tool_result","tool_use_id":"a","content":[{{"type":"text","text":"x",{MARK}}}]}}"#)),
+            ]),
+            talk(&[
+                HI,
+                &assistant(&call("a")),
+                &user(&format!(r#"{{"type":"tool_result","tool_use_id":"a","content":[{}],{MARK}}}"#, text("x"))),
+            ]),
+        )
+        .warning(),
+        row(
+            "cache-automatic-ttl",
+            "cache_control",
+            body(&automatic, &format!("[{}]", marked(&[HOUR]))),
+            body(&automatic, &format!("[{}]", marked(&[MARK]))),
+        ),
+    ]
+}
+
+fn compaction() -> Vec<Row> {
+    let signed =
+        r#"{"type":"compaction","content":"So far: a.","encrypted_content":"e","signature":"s"}"#;
+    let unsigned = r#"{"type":"compaction","content":"So far: a."}"#;
+    let ask = r#""compaction":{"type":"summarize"},"#;
+    let asks = |more: &str| hi(&format!("{ask}{more}"));
+    let asks_for = |messages: &[&str]| {
+        body(
+            &format!("{TOOLS}{ask}"),
+            &format!("[{}]", messages.join(",")),
+        )
+    };
+    let hello = assistant(&text("Hello."));
+    vec![
+        row(
+            "compaction-with-context-management",
+            "context_management",
+            asks(r#""context_management":{"edits":[]},"#),
+            asks(""),
+        ),
+        row(
+            "compaction-shapes-reply",
+            "stop_sequences",
+            asks(r#""stop_sequences":["END"],"#),
+            asks(""),
+        ),
+        row(
+            "compaction-shapes-reply",
+            "tool_choice",
+            asks(&format!(r#"{TOOLS}"tool_choice":{{"type":"any"}},"#)),
+            asks(&format!(r#"{TOOLS}"tool_choice":{{"type":"auto"}},"#)),
+        ),
+        row(
+            "compaction-block-misplaced",
+            "messages[1].content[0]",
+            talk(&[HI, &assistant(signed), HI]),
+            talk(&[&assistant(signed), HI]),
+        ),
+        row(
+            "compaction-block-ambiguous",
+            "messages[2].content[0]",
+            talk(&[&assistant(signed), HI, &assistant(unsigned), HI]),
+            // Blocks of the threshold compaction may stay where they came.
+            talk(&[HI, &assistant(unsigned), HI, &assistant(unsigned), HI]),
+        ),
+        row(
+            "compaction-block-empty",
+            "messages[1].content[0].content",
+            talk(&[HI, &assistant(r#"{"type":"compaction","content":""}"#), HI]),
+            talk(&[
+                HI,
+                &assistant(r#"{"type":"compaction","content":null}"#),
+                HI,
+            ]),
+        ),
+        row(
+            "compaction-incomplete-turn",
+            "messages[1].content[0].id",
+            asks_for(&[HI, &assistant(&call("a"))]),
+            asks_for(&[HI, &hello]),
+        ),
+        row(
+            "compaction-nothing-to-summarize",
+            "messages",
+            asks_for(&[&assistant(signed)]),
+            asks_for(&[&assistant(signed), HI]),
+        ),
+    ]
+}
+
+/// Breaks two rules at once: the text must not be empty, and what is empty cannot be marked.
+pub(super) fn marked_empty_text() -> String {
+    talk(&[&marked(&[MARK]).replace(r#""text":"x""#, r#""text":"""#)])
+}
+
+#[track_caller]
+fn check_codes(body: &str, options: &CheckOptions<'_>, expected: &[(&str, &str)]) {
+    let report = check_text(body, Wire::Anthropic, options);
+    let found: Vec<_> = report
+        .findings
+        .iter()
+        .map(|finding| (finding.code, finding.path.as_str()))
+        .collect();
+    assert_eq!(found, expected, "{body}");
+}
+
+#[test]
+fn one_body_can_break_several_rules() {
+    check_codes(
+        &body(
+            &format!("{THINKS}{TOOLS}"),
+            &format!("[{HI},{},{}]", assistant(&call("a")), user(&result("a"))),
+        ),
+        &known(),
+        &[("thinking-not-first", "messages[1].content")],
+    );
+    check_codes(
+        &marked_empty_text(),
+        &known(),
+        &[
+            (
+                "cache-marker-on-empty-text",
+                "messages[0].content[0].cache_control",
+            ),
+            ("empty-text", "messages[0].content[0].text"),
+        ],
+    );
+    check_codes(
+        &talk(&[HI, &assistant(&call("a")), &user(&result("b"))]),
+        &known(),
+        &[
+            (
+                "tool-result-without-use",
+                "messages[2].content[0].tool_use_id",
+            ),
+            ("tool-use-without-result", "messages[1].content[0].id"),
+        ],
+    );
+}
+
+#[test]
+fn what_is_not_known_is_only_warned_of() {
+    let unknown = CheckOptions::default();
+    for body in [
+        talk(&[HI, &assistant(&text("And "))]),
+        hi(r#""temperature":0.2,"#),
+        talk(&[&user(r#"{"type":"text","text":"x","citations":[]}"#)]),
+        hi(THINKS),
+        hi(r#""thinking":{"type":"disabled"},"#),
+    ] {
+        assert!(
+            check_text(&body, Wire::Anthropic, &unknown).is_valid(),
+            "{body}"
+        );
+    }
+}
+
+#[test]
+fn budgets_may_exceed_the_answer_when_thinking_is_interleaved() {
+    let options = CheckOptions {
+        betas: Some(&["interleaved-thinking-2025-05-14"]),
+        ..known()
+    };
+    check_codes(
+        &hi(r#""thinking":{"type":"enabled","budget_tokens":9000},"#),
+        &options,
+        &[],
+    );
+}
+
+#[test]
+fn unknown_results_close_the_calls_of_server_tools() {
+    let result = r#"{"type":"future_tool_result","tool_use_id":"s","content":{}}"#;
+    check_codes(
+        &talk(&[HI, &assistant(&[&search("s"), result].join(",")), HI]),
+        &known(),
+        &[("unknown-block-type", "messages[1].content[1].type")],
+    );
+}
