@@ -268,6 +268,15 @@ impl Text {
         }
     }
 
+    /// The characters, if the source holds them without escapes.
+    #[must_use]
+    pub fn as_plain(&self) -> Option<&str> {
+        match &self.0 {
+            TextKind::Plain(text) => Some(text),
+            TextKind::Escaped(_) => None,
+        }
+    }
+
     /// Appends the characters to `buffer`, for readers that keep one buffer for many texts.
     pub fn decode_into(&self, buffer: &mut String) {
         match &self.0 {
