@@ -97,8 +97,8 @@ pub fn legal_cuts_by(messages: &[Message], rules: Rules) -> Vec<usize> {
     }
     let mut open = 0;
     let mut cuts = Vec::new();
-    for cut in 0..=cut_max {
-        open += closed[cut];
+    for (cut, change) in closed.into_iter().enumerate().take(cut_max + 1) {
+        open += change;
         let is_legal = open == 0
             && !messages.get(cut).is_some_and(|first| {
                 first.role == Role::System

@@ -160,7 +160,7 @@ impl<'a> Signs<'a> {
                 let has_settings = ["model", "tools", "system", "instructions", "max_tokens"]
                     .iter()
                     .any(|key| self.body.contains(key));
-                if !looks_like_messages && !(has_input && has_settings) {
+                if !(looks_like_messages || has_input && has_settings) {
                     return 0;
                 }
                 if has_settings { 80 } else { 60 }
