@@ -379,6 +379,10 @@ fn alternate<'a>(draft: &mut Draft<'a>, system: &[Block], writer: &mut Writer<'a
     let mut instructions = Vec::new();
     let mut ordered: Vec<Turn<'a>> = Vec::with_capacity(turns.len());
     for turn in turns {
+        if !turn.parts.iter().any(|part| writer.is_said(part)) {
+            writer.lose_message(&turn.parts);
+            continue;
+        }
         let last = ordered.last_mut();
         match (turn.speaker, last) {
             (Speaker::System, _) => {

@@ -22,7 +22,7 @@ impl<'a> Writer<'a, '_> {
                         .is_none_or(|next| next.speaker == Speaker::Assistant);
                     let may_stay = self.is_own && is_after_user && is_before_assistant;
                     if !(may_stay && self.take_whole(&turn.parts, false)) {
-                        self.to_front(&turn.parts);
+                        self.put_in_front(&turn.parts);
                     }
                     continue;
                 }
@@ -88,7 +88,7 @@ impl<'a> Writer<'a, '_> {
             })
     }
 
-    fn to_front(&mut self, parts: &[Part<'a>]) {
+    fn put_in_front(&mut self, parts: &[Part<'a>]) {
         for part in parts {
             if let Some(text) = self.in_words(part) {
                 if !self.out.is_empty() {

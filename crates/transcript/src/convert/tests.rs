@@ -503,3 +503,111 @@ fn a_found_cut_gives_a_whole_request() {
     );
     assert_eq!(converted.body.matches("tool_call_id").count(), 2);
 }
+
+/// A history with everything odd in it, as an importer or a broken client might leave it.
+fn histories() -> impl proptest::strategy::Strategy<Value = Vec<Message>> {
+    use proptest::prelude::*;
+    let id = prop_oneof![Just(""), Just("a"), Just("b"), Just("c|1"), Just("d e")];
+    let text = prop_oneof![Just(""), Just(" "), Just("x"), Just("so \"quoted\"\n")];
+    let block = prop_oneof![
+        4 => text.clone().prop_map(|text| Block::text(text)),
+        1 => text.clone().prop_map(|text| Block::new(Content::Thinking(text.into()))),
+        3 => (id.clone(), any::<bool>(), 0u8..3).prop_map(|(id, is_server_side, input)| {
+            Block::new(Content::ToolCall(ToolCall {
+                id: id.into(),
+                name: "run.it".into(),
+                input: match input {
+                    0 => ToolInput::Text("oops".into()),
+                    1 => ToolInput::Json(Raw::parse("[1]").unwrap()),
+                    _ => ToolInput::Json(Raw::parse(r#"{"a":1}"#).unwrap()),
+                },
+                is_server_side: is_server_side && input == 0,
+            }))
+        }),
+        3 => (id, text.clone(), proptest::option::of(any::<bool>()), 0u8..8).prop_map(|(id, text, is_error, side)| {
+            Block::new(Content::ToolResult(ToolResult {
+                call_id: id.into(),
+                content: vec![Block::text(text)],
+                is_error,
+                is_server_side: side == 0,
+            }))
+        }),
+        1 => Just(Block::new(Content::Image(Default::default()))),
+        1 => Just(Block::new(Content::Compaction(None))),
+        1 => text.prop_map(|text| Block::new(Content::Compaction(Some(text.into())))),
+        1 => Just(Block::new(Content::Other("new".into()))),
+    ];
+    let role = prop_oneof![
+        3 => Just(Role::User),
+        3 => Just(Role::Assistant),
+        1 => Just(Role::Tool),
+        1 => Just(Role::System),
+    ];
+    proptest::collection::vec(
+        (role, proptest::collection::vec(block, 0..4))
+            .prop_map(|(role, blocks)| Message::new(role, blocks)),
+        0..12,
+    )
+}
+
+/// Where the calls of a body are not answered as they must be; empty if all are.
+fn unpaired(body: &str, wire: Wire) -> Vec<String> {
+    let conversation = read(wire, body);
+    let mut open: Vec<String> = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut faults = Vec::new();
+    for message in &conversation.messages {
+        let results: Vec<_> = message
+            .tool_results()
+            .filter(|result| !result.is_server_side)
+            .collect();
+        for result in &results {
+            match open.iter().position(|id| *id == *result.call_id) {
+                Some(at) => drop(open.remove(at)),
+                None => faults.push(format!("result {:?} without a call", result.call_id)),
+            }
+        }
+        // Items of the assistant may stand between a call and its output.
+        let may_wait = message.role == Role::Assistant && wire == Wire::OpenAiResponses;
+        if results.is_empty() && !open.is_empty() && !may_wait {
+            faults.push(format!("{open:?} not answered"));
+        }
+        for call in message.tool_calls().filter(|call| !call.is_server_side) {
+            if !seen.insert(call.id.clone()) || call.id.is_empty() {
+                faults.push(format!("id {:?} again", call.id));
+            }
+            open.push(call.id.to_string());
+        }
+    }
+    if !open.is_empty() {
+        faults.push(format!("{open:?} not answered"));
+    }
+    faults
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn whatever_is_read_gives_a_whole_request(messages in histories(), cut in 0usize..13, strict in proptest::bool::ANY) {
+        let conversation = Conversation { model: Some("m".to_owned()), messages, ..Conversation::default() };
+        let options = Options { strict_alternation: strict, ..Options::default() };
+        for wire in Wire::ALL {
+            for converted in [
+                convert(&conversation, wire, &options),
+                request_with_memory(&conversation, "MEM", cut, wire, &options),
+            ] {
+                proptest::prop_assert_eq!(unpaired(&converted.body, wire), Vec::<String>::new(), "{}", converted.body);
+                // What was repaired needs no repair again.
+                let again = convert(&read(wire, &converted.body), wire, &options);
+                let detected = Wire::detect(&Raw::parse(converted.body.as_str()).unwrap());
+                if detected == Some(wire) {
+                    proptest::prop_assert_eq!(&again.body, &converted.body);
+                }
+            }
+        }
+        for line in to_jsonl(&conversation).lines() {
+            proptest::prop_assert!(Raw::parse(line).is_ok());
+        }
+    }
+}

@@ -138,6 +138,28 @@ impl<'a> Writer<'a, '_> {
         }
     }
 
+    /// Whether anything will stand in the request for the part.
+    pub(super) fn is_said(&self, part: &Part<'_>) -> bool {
+        let is_native = || native_block(part, self.wire, self.is_own).is_some();
+        match &part.what {
+            What::Text(text) => !text.trim().is_empty(),
+            What::Block(content) => match content {
+                Content::Text(text) => !text.is_blank(),
+                Content::Thinking(_) => false,
+                Content::ToolResult(result) => {
+                    result.texts().any(|text| !text.is_blank()) || is_native()
+                }
+                Content::Compaction(None) => {
+                    self.wire == Wire::OpenAiResponses && !self.options.drop_sealed && is_native()
+                }
+                Content::Compaction(Some(text)) => !text.is_blank() || is_native(),
+                Content::Other(_) => is_native(),
+                Content::ToolCall(_) | Content::Image(_) | Content::Document(_) => true,
+            },
+            What::Call { .. } | What::Result { .. } | What::NoResult { .. } => true,
+        }
+    }
+
     /// Whether reasoning may go along: Anthropic's with its signature, of OpenAI the sealed or readable item.
     pub(super) fn keeps_thinking(&self, part: &Part<'_>) -> bool {
         if self.options.drop_thinking || self.options.drop_sealed {
