@@ -1,5 +1,7 @@
 //! The formats that can be read. To add one, write a file beside the others and name it in [`ALL`].
 
+pub mod request;
+
 use crate::conversation::{ReadError, Source, SourceText};
 
 /// One session-file or request format.
@@ -29,4 +31,8 @@ pub struct Probe<'a> {
 }
 
 /// All formats, in the order in which they are asked.
-pub static ALL: &[&dyn Format] = &[];
+pub static ALL: &[&dyn Format] = &[
+    &request::ANTHROPIC,
+    &request::OPENAI_CHAT,
+    &request::OPENAI_RESPONSES,
+];

@@ -268,11 +268,56 @@ impl Text {
         }
     }
 
+    /// The characters, if the source holds them without escapes.
+    #[must_use]
+    pub fn as_plain(&self) -> Option<&str> {
+        match &self.0 {
+            TextKind::Plain(text) => Some(text),
+            TextKind::Escaped(_) => None,
+        }
+    }
+
     /// Appends the characters to `buffer`, for readers that keep one buffer for many texts.
     pub fn decode_into(&self, buffer: &mut String) {
         match &self.0 {
             TextKind::Plain(text) => buffer.push_str(text),
             TextKind::Escaped(text) => unescape_into(text, buffer),
+        }
+    }
+
+    /// The characters as a shared string. Without escapes in the source this copies nothing.
+    #[must_use]
+    pub fn to_bytestring(&self) -> ByteString {
+        match &self.0 {
+            TextKind::Plain(text) => text.clone(),
+            TextKind::Escaped(text) => unescape(text).into(),
+        }
+    }
+
+    /// The start of the text: what the first `bytes` bytes of the source hold, without a half character or escape.
+    #[must_use]
+    pub fn prefix(&self, bytes: usize) -> Cow<'_, str> {
+        match &self.0 {
+            TextKind::Plain(text) => Cow::Borrowed(&text[..text.floor_char_boundary(bytes)]),
+            TextKind::Escaped(text) => {
+                let mut end = text.floor_char_boundary(bytes);
+                // The longest escape is a pair of surrogates, 12 bytes. Cut before a backslash that is not itself
+                // escaped, if one is that near.
+                if end < text.len() {
+                    let head = &text.as_bytes()[..end];
+                    if let Some(at) = memchr::memrchr(b'\\', head)
+                        && end - at < 12
+                    {
+                        let run = head[..=at].iter().rev().take_while(|byte| **byte == b'\\');
+                        end = at + 1 - run.count();
+                    }
+                }
+                let mut start = unescape(&text[..end]);
+                if start.ends_with(char::REPLACEMENT_CHARACTER) {
+                    start.pop();
+                }
+                Cow::Owned(start)
+            }
         }
     }
 
@@ -794,6 +839,21 @@ mod tests {
             text(r#""\ud83d\u0041\ud83d\ud83d\ude00\ud83d""#),
             "\u{fffd}A\u{fffd}😀\u{fffd}"
         );
+    }
+
+    #[test]
+    fn prefixes_end_between_characters() {
+        let check = |literal: &str, bytes: usize, expected: &str| {
+            let text = Raw::parse(literal).unwrap().as_text().unwrap();
+            assert_eq!(text.prefix(bytes), expected, "{literal} {bytes}");
+        };
+        check(r#""aé""#, 2, "a");
+        check(r#""aé""#, 99, "aé");
+        check(r#""ab\ncd""#, 3, "ab");
+        check(r#""ab\\cd""#, 4, "ab");
+        check(r#""ab\u00e9cd""#, 7, "ab");
+        check(r#""ab\ud83d\ude00cd, and so on""#, 9, "ab");
+        check(r#""ab\ud83d\ude00cd""#, 99, "ab😀cd");
     }
 
     #[test]

@@ -1,0 +1,177 @@
+//! Items of the Responses format.
+
+use std::collections::HashMap;
+
+use super::draft::{Draft, Part, Speaker, What};
+use super::text::{array, object, quoted};
+use super::writer::{Writer, index_of, native_block};
+use crate::json::Raw;
+use crate::message::{Content, ToolResult};
+use crate::splice::Splice;
+
+impl<'a> Writer<'a, '_> {
+    pub(super) fn responses(&mut self, draft: &Draft<'a>) {
+        // The output of a call has the type of the call.
+        let mut kinds: HashMap<String, String> = HashMap::new();
+        for turn in &draft.turns {
+            let (role, kind, is_users) = match turn.speaker {
+                Speaker::System => ("developer", "input_text", false),
+                Speaker::User => ("user", "input_text", true),
+                Speaker::Results => ("user", "input_text", true),
+                Speaker::Assistant => ("assistant", "output_text", false),
+            };
+            for run in Self::runs(&turn.parts) {
+                if let Some((index, text)) = self.whole(run) {
+                    for part in run {
+                        self.see_tool(part);
+                        if let What::Call { id, .. } = &part.what {
+                            kinds.insert(id.clone(), kind_of(part));
+                        }
+                    }
+                    let text = self.without_bound_id(&text);
+                    self.put(text, Some(index), is_users);
+                    continue;
+                }
+                let mut content = Vec::new();
+                for part in run {
+                    self.see_tool(part);
+                    let item = self.responses_item(part, &mut kinds);
+                    if let Some(item) = item {
+                        self.responses_message(role, &mut content, is_users);
+                        self.put(item, None, is_users);
+                    } else if !matches!(part.what, What::Call { .. }) {
+                        content.extend(self.responses_part(part, kind));
+                    }
+                }
+                self.responses_message(role, &mut content, is_users);
+            }
+        }
+    }
+
+    fn responses_message(&mut self, role: &str, content: &mut Vec<String>, is_users: bool) {
+        if content.is_empty() {
+            return;
+        }
+        let text = object(&[
+            ("type", "\"message\""),
+            ("role", &quoted(role)),
+            ("content", &array(content)),
+        ]);
+        content.clear();
+        self.put(text, None, is_users);
+    }
+
+    /// A part that is an item of its own.
+    fn responses_item(
+        &mut self,
+        part: &Part<'a>,
+        kinds: &mut HashMap<String, String>,
+    ) -> Option<String> {
+        let index = index_of(part);
+        match &part.what {
+            What::Call { id, name, input } => {
+                kinds.insert(id.clone(), "function_call".to_owned());
+                let name = self.tool_name(index, name);
+                let arguments = self.input(index, input);
+                Some(object(&[
+                    ("type", "\"function_call\""),
+                    ("call_id", &quoted(id)),
+                    ("name", &quoted(&name)),
+                    ("arguments", &quoted(&arguments)),
+                ]))
+            }
+            What::Result { id, result } => {
+                if result.is_error == Some(true) {
+                    self.losses.note(
+                        "error-flag",
+                        index,
+                        "that a tool failed is said by the words of its result only",
+                    );
+                }
+                let output = self.responses_output(index, result);
+                Some(output_item(kinds, id, &output))
+            }
+            What::NoResult { id } => Some(output_item(kinds, id, &quoted(Part::NO_RESULT))),
+            What::Block(Content::Thinking(_)) if self.keeps_thinking(part) => {
+                native_block(part, self.wire, false).map(|raw| raw.as_str().to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    fn responses_output(&mut self, index: usize, result: &'a ToolResult) -> String {
+        let is_text = result
+            .content
+            .iter()
+            .all(|block| matches!(block.content, Content::Text(_)));
+        if is_text {
+            return quoted(&super::draft::plain_result(result));
+        }
+        let mut parts = Vec::new();
+        for block in &result.content {
+            let part = Part {
+                what: What::Block(&block.content),
+                from: Some((index, 0)),
+                block: Some(block),
+            };
+            parts.extend(self.responses_part(&part, "input_text"));
+        }
+        array(&parts)
+    }
+
+    /// A part of the content of a message.
+    fn responses_part(&mut self, part: &Part<'a>, kind: &str) -> Option<String> {
+        let is_medium = matches!(
+            part.what,
+            What::Block(Content::Image(_) | Content::Document(_))
+        );
+        if is_medium && kind == "input_text" {
+            let raw = native_block(part, self.wire, false).map(|raw| raw.as_str().to_owned());
+            if let Some(written) = raw.or_else(|| self.medium(part)) {
+                return Some(written);
+            }
+        }
+        let text = match &part.what {
+            What::Text(text) => text.clone(),
+            _ => self.in_words(part)?,
+        };
+        Some(object(&[("type", &quoted(kind)), ("text", &quoted(&text))]))
+    }
+
+    /// Where reasoning is left out, the item after it must not refer to it by its stored id.
+    fn without_bound_id(&self, text: &str) -> String {
+        if self.options.drop_thinking || self.options.drop_sealed {
+            let bare = Raw::parse(text.to_owned()).ok().and_then(|raw| {
+                let kind = raw.text_field("type")?;
+                if !matches!(
+                    kind.decode().as_ref(),
+                    "message" | "function_call" | "custom_tool_call"
+                ) {
+                    return None;
+                }
+                let mut splice = Splice::new(&raw);
+                splice.remove_field("id").ok()?;
+                splice.finish().ok()
+            });
+            if let Some(bare) = bare {
+                return bare.to_string();
+            }
+        }
+        text.to_owned()
+    }
+}
+
+fn kind_of(part: &Part<'_>) -> String {
+    part.block
+        .and_then(|block| block.raw.as_ref()?.string_field("type"))
+        .unwrap_or_else(|| "function_call".to_owned())
+}
+
+fn output_item(kinds: &HashMap<String, String>, id: &str, output: &str) -> String {
+    let kind = kinds.get(id).map_or("function_call", String::as_str);
+    object(&[
+        ("type", &quoted(&format!("{kind}_output"))),
+        ("call_id", &quoted(id)),
+        ("output", output),
+    ])
+}

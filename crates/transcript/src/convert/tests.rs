@@ -1,0 +1,613 @@
+use super::*;
+use crate::cut::{Tail, cut_for_tail};
+use crate::formats::request::read_body;
+use crate::message::{Block, Message, ToolCall, ToolInput, ToolResult};
+
+#[track_caller]
+fn read(wire: Wire, body: &str) -> Conversation {
+    read_body(&Raw::parse(body).unwrap(), wire).unwrap()
+}
+
+/// The messages of a written body, one a line.
+#[track_caller]
+fn list(converted: &Converted, wire: Wire) -> String {
+    let body = Raw::parse(converted.body.as_str()).unwrap();
+    let messages: Vec<_> = body
+        .field(list_name(wire))
+        .unwrap()
+        .array()
+        .map(|message| message.as_str().to_owned())
+        .collect();
+    messages.join("\n")
+}
+
+fn codes(converted: &Converted) -> Vec<&'static str> {
+    converted.losses.iter().map(|loss| loss.code).collect()
+}
+
+#[track_caller]
+fn check(
+    from: Wire,
+    messages: &str,
+    to: Wire,
+    options: &Options,
+    expected: &str,
+    expected_codes: &[&str],
+) {
+    let body = format!(
+        "{{\"model\":\"m\",\"max_tokens\":9,\"{}\":{messages}}}",
+        list_name(from)
+    );
+    let mut conversation = read(from, &body);
+    if Wire::detect(conversation.body.as_ref().unwrap()) != Some(from) {
+        // Told apart by the format that was asked for, not by the body.
+        conversation.body = None;
+    }
+    let converted = convert(&conversation, to, options);
+    assert_eq!(list(&converted, to), expected);
+    let mut codes = codes(&converted);
+    codes.retain(|code| !matches!(*code, "settings" | "model"));
+    assert_eq!(codes, expected_codes);
+}
+
+const TALK: &str = r#"[{"role":"user","content":"Look."},{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"I look."},{"type":"tool_use","id":"t1","name":"ls","input":{"path":"a"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"x y","is_error":true},{"type":"text","text":"Well?"}]},{"role":"assistant","content":"Two."},{"role":"user","content":"Thanks."}]"#;
+
+#[test]
+fn requests_without_faults_come_back_byte_for_byte() {
+    let same = |wire: Wire, body: &str| {
+        let converted = convert(&read(wire, body), wire, &Options::default());
+        assert_eq!(converted.body, body);
+        assert_eq!(converted.losses, []);
+    };
+    same(
+        Wire::Anthropic,
+        &format!(r#"{{ "system": "s", "x": 1e3, "messages" : {TALK}, "max_tokens":9 }}"#),
+    );
+    same(
+        Wire::OpenAiChat,
+        r#"{"messages":[{"role":"system","content":"s"},{"role":"user","content":"a", "name":"b"},{"role":"assistant","content":"","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\" : 1}"}}]},{"role":"tool","tool_call_id":"c","content":"1"},{"role":"assistant","content":"b"}]}"#,
+    );
+    same(
+        Wire::OpenAiResponses,
+        r#"{"input":[{"role":"user","content":"a"},{"type":"reasoning","id":"rs","summary":[],"encrypted_content":"E"},{"type":"function_call","id":"fc","call_id":"c","name":"f","arguments":"{}"},{"type":"custom_tool_call","call_id":"d","name":"g","input":"x"},{"type":"function_call_output","call_id":"c","output":"1"},{"type":"custom_tool_call_output","call_id":"d","output":"2"},{"type":"web_search_call","id":"ws","status":"completed"},{"type":"message","id":"msg","role":"assistant","content":[{"type":"output_text","text":"b","annotations":[]}]},{"type":"item_reference","id":"x"}]}"#,
+    );
+    same(Wire::OpenAiResponses, r#"{"input":"a"}"#);
+}
+
+#[test]
+fn options_change_only_their_fields() {
+    let conversation = read(
+        Wire::Anthropic,
+        r#"{"model" : "a", "max_tokens":1, "system":"s","messages": [{"role":"user","content":"x"}]}"#,
+    );
+    let options = Options {
+        model: Some("b".to_owned()),
+        max_tokens: Some(7),
+        ..Options::default()
+    };
+    assert_eq!(
+        convert(&conversation, Wire::Anthropic, &options).body,
+        r#"{"model" : "b", "max_tokens":7, "system":"s","messages": [{"role":"user","content":"x"}]}"#
+    );
+}
+
+#[test]
+fn anthropic_to_chat() {
+    check(
+        Wire::Anthropic,
+        TALK,
+        Wire::OpenAiChat,
+        &Options::default(),
+        r#"{"role":"user","content":"Look."}
+{"role":"assistant","content":"I look.","tool_calls":[{"id":"t1","type":"function","function":{"name":"ls","arguments":"{\"path\":\"a\"}"}}]}
+{"role":"tool","tool_call_id":"t1","content":"x y"}
+{"role":"user","content":"Well?"}
+{"role":"assistant","content":"Two."}
+{"role":"user","content":"Thanks."}"#,
+        &["thinking", "error-flag"],
+    );
+}
+
+#[test]
+fn anthropic_to_responses() {
+    check(
+        Wire::Anthropic,
+        TALK,
+        Wire::OpenAiResponses,
+        &Options::default(),
+        r#"{"role":"user","content":"Look."}
+{"type":"message","role":"assistant","content":[{"type":"output_text","text":"I look."}]}
+{"type":"function_call","call_id":"t1","name":"ls","arguments":"{\"path\":\"a\"}"}
+{"type":"function_call_output","call_id":"t1","output":"x y"}
+{"type":"message","role":"user","content":[{"type":"input_text","text":"Well?"}]}
+{"role":"assistant","content":"Two."}
+{"role":"user","content":"Thanks."}"#,
+        &["thinking", "error-flag"],
+    );
+}
+
+#[test]
+fn chat_to_anthropic() {
+    check(
+        Wire::OpenAiChat,
+        r#"[{"role":"system","content":"Rule."},{"role":"user","content":[{"type":"text","text":"See"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAEC"}}]},{"role":"assistant","content":null,"tool_calls":[{"id":"a|1","type":"function","function":{"name":"f.g","arguments":"{\"x\": 1}"}},{"id":"b","type":"function","function":{"name":"h","arguments":"oops"}}]},{"role":"tool","tool_call_id":"b","content":"2"},{"role":"tool","tool_call_id":"a|1","content":""},{"role":"user","content":"So?"},{"role":"developer","content":"Be quick."},{"role":"assistant","content":"Yes."}]"#,
+        Wire::Anthropic,
+        &Options::default(),
+        r#"{"role":"user","content":[{"type":"text","text":"See"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAEC"}}]}
+{"role":"assistant","content":[{"type":"tool_use","id":"a_1","name":"f_g","input":{"x": 1}},{"type":"tool_use","id":"b","name":"h","input":{"input":"oops"}}]}
+{"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":[{"type":"text","text":"2"}]},{"type":"tool_result","tool_use_id":"a_1"},{"type":"text","text":"So?"}]}
+{"role":"assistant","content":"Yes."}
+{"role":"user","content":"Please continue."}"#,
+        &[
+            "call-id-changed",
+            "tool-name",
+            "tool-input",
+            "system-moved",
+            "last-message",
+            "tool-made",
+        ],
+    );
+    let conversation = read(
+        Wire::OpenAiChat,
+        r#"{"messages":[{"role":"system","content":"Rule."},{"role":"user","content":"a"},{"role":"tool","tool_call_id":"x","content":""}],"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"}}}]}"#,
+    );
+    let converted = convert(&conversation, Wire::Anthropic, &Options::default());
+    assert_eq!(
+        converted.body,
+        r#"{"model":"unspecified","max_tokens":4096,"system":"Rule.","tools":[{"name":"f","description":"d","input_schema":{"type":"object"}}],"messages":[{"role":"user","content":"a"}]}"#
+    );
+}
+
+#[test]
+fn a_dangling_call_is_answered_without_a_claim() {
+    check(
+        Wire::Anthropic,
+        r#"[{"role":"user","content":"Rename it."},{"role":"assistant","content":[{"type":"text","text":"Now I move it."},{"type":"tool_use","id":"t2","name":"shell","input":{"cmd":"git mv"}}]},{"role":"user","content":"The terminal was closed. Go on."}]"#,
+        Wire::Anthropic,
+        &Options::default(),
+        r#"{"role":"user","content":"Rename it."}
+{"role":"assistant","content":[{"type":"text","text":"Now I move it."},{"type":"tool_use","id":"t2","name":"shell","input":{"cmd":"git mv"}}]}
+{"role":"user","content":[{"type":"tool_result","tool_use_id":"t2","content":"No result of this call was recorded. Whether it took effect is not known.","is_error":true},{"type":"text","text":"The terminal was closed. Go on."}]}"#,
+        &["missing-result"],
+    );
+}
+
+#[test]
+fn of_two_results_the_one_that_succeeded_is_kept() {
+    check(
+        Wire::Anthropic,
+        r#"[{"role":"user","content":"Weather?"},{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"w","input":{}},{"type":"tool_use","id":"t1","name":"w","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"4 C"},{"type":"tool_result","tool_use_id":"t1","content":"aborted","is_error":true}]},{"role":"user","content":"And there?"}]"#,
+        Wire::Anthropic,
+        &Options::default(),
+        r#"{"role":"user","content":"Weather?"}
+{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"w","input":{}}]}
+{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"4 C"},{"type":"text","text":"And there?"}]}"#,
+        &["duplicate-call", "duplicate-result"],
+    );
+}
+
+#[test]
+fn results_are_put_first_and_to_their_calls() {
+    check(
+        Wire::Anthropic,
+        r#"[{"role":"user","content":"Go."},{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"w","input":{}}]},{"role":"user","content":[{"type":"text","text":"Note."},{"type":"tool_result","tool_use_id":"t1","content":"4"}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t9","content":"lost"},{"type":"text","text":"  "}]}]"#,
+        Wire::Anthropic,
+        &Options::default(),
+        r#"{"role":"user","content":"Go."}
+{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"w","input":{}}]}
+{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"4"},{"type":"text","text":"Note."}]}
+{"role":"user","content":[{"type":"text","text":"Result of a tool call that is not part of this conversation:\nlost"}]}"#,
+        &["orphan-result", "empty-text"],
+    );
+}
+
+#[test]
+fn ids_that_come_again_get_numbers() {
+    check(
+        Wire::OpenAiChat,
+        r#"[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"1"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"2"},{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}},{"role":"function","name":"f","content":"3"}]"#,
+        Wire::OpenAiChat,
+        &Options::default(),
+        r#"{"role":"user","content":"a"}
+{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}
+{"role":"tool","tool_call_id":"c","content":"1"}
+{"role":"assistant","content":null,"tool_calls":[{"id":"c_1","type":"function","function":{"name":"f","arguments":"{}"}}]}
+{"role":"tool","tool_call_id":"c_1","content":"2"}
+{"role":"assistant","content":null,"tool_calls":[{"id":"call_2","type":"function","function":{"name":"f","arguments":"{}"}}]}
+{"role":"tool","tool_call_id":"call_2","content":"3"}"#,
+        &["call-id-changed", "call-id-made"],
+    );
+}
+
+#[test]
+fn strict_templates_get_one_system_message_and_turns() {
+    let options = Options {
+        strict_alternation: true,
+        ..Options::default()
+    };
+    check(
+        Wire::OpenAiChat,
+        r#"[{"role":"system","content":"Be short."},{"role":"developer","content":"No pop-ups."},{"role":"user","content":"Open the page."},{"role":"user","content":"The German one."},{"role":"assistant","content":"Open."},{"role":"developer","content":"Prices are in EUR."},{"role":"user","content":"Plan M?"},{"role":"assistant","content":"19."},{"role":"user","content":"A year?"}]"#,
+        Wire::OpenAiChat,
+        &options,
+        r#"{"role":"system","content":"Be short.\n\nNo pop-ups.\n\nPrices are in EUR."}
+{"role":"user","content":"Open the page.\n\nThe German one."}
+{"role":"assistant","content":"Open."}
+{"role":"user","content":"Plan M?"}
+{"role":"assistant","content":"19."}
+{"role":"user","content":"A year?"}"#,
+        &[],
+    );
+}
+
+#[test]
+fn server_tools_stay_whole_or_become_text() {
+    let messages = r#"[{"role":"user","content":"Which release?"},{"role":"assistant","content":[{"type":"server_tool_use","id":"s1","name":"web_search","input":{"query":"q"}},{"type":"web_search_tool_result","tool_use_id":"s1","content":[{"type":"web_search_result","url":"https://example.org/3.4","title":"3.4 notes","encrypted_content":"ENC"}]},{"type":"text","text":"3.4.","citations":[{"encrypted_index":"IDX"}]}]},{"role":"user","content":"Thanks."}]"#;
+    check(
+        Wire::Anthropic,
+        messages,
+        Wire::OpenAiChat,
+        &Options::default(),
+        r#"{"role":"user","content":"Which release?"}
+{"role":"assistant","content":"[web_search {\"query\":\"q\"}]\n\n3.4 notes\nhttps://example.org/3.4\n\n3.4."}
+{"role":"user","content":"Thanks."}"#,
+        &["server-tool"],
+    );
+    let conversation = read(
+        Wire::Anthropic,
+        &format!(r#"{{"max_tokens":1,"messages":{messages}}}"#),
+    );
+    let converted =
+        request_with_memory(&conversation, "M", 1, Wire::Anthropic, &Options::default());
+    assert!(converted.body.contains(r#""encrypted_content":"ENC""#));
+    let half = read(
+        Wire::Anthropic,
+        r#"{"max_tokens":1,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"text","text":" "},{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}]},{"role":"user","content":"b"}]}"#,
+    );
+    let converted = convert(&half, Wire::Anthropic, &Options::default());
+    assert!(
+        !converted.body.contains("server_tool_use"),
+        "{}",
+        converted.body
+    );
+}
+
+#[test]
+fn sealed_items_go_to_their_own_provider_only() {
+    let body = r#"{"input":[{"type":"compaction","id":"cmp_1","encrypted_content":"BLOB"},{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"E"},{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"b"}]},{"type":"message","role":"user","content":[{"type":"input_text","text":"Go on."}]}]}"#;
+    let conversation = read(Wire::OpenAiResponses, body);
+    let kept = convert(&conversation, Wire::OpenAiResponses, &Options::default());
+    assert_eq!(kept.body, body);
+    let options = Options {
+        drop_sealed: true,
+        ..Options::default()
+    };
+    let converted = convert(&conversation, Wire::OpenAiResponses, &options);
+    assert_eq!(
+        list(&converted, Wire::OpenAiResponses),
+        r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"b"}]}
+{"type":"message","role":"user","content":[{"type":"input_text","text":"Go on."}]}"#
+    );
+    assert_eq!(codes(&converted), ["sealed-compaction", "thinking"]);
+}
+
+#[test]
+fn half_characters_are_mended() {
+    let conversation = read(
+        Wire::Anthropic,
+        r#"{"max_tokens":1,"messages":[{"role":"user","content":"log"},{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"s","input":{"c":"\udE00"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"ok \ud83d cut, \ud83d\ude00 whole, \\ud83d text"}]}]}"#,
+    );
+    let converted = convert(&conversation, Wire::Anthropic, &Options::default());
+    assert!(
+        converted
+            .body
+            .contains(r#"ok \ufffd cut, \ud83d\ude00 whole, \\ud83d text"#)
+    );
+    assert!(converted.body.contains(r#"{"c":"\ufffd"}"#));
+    assert_eq!(codes(&converted), ["lone-surrogate"]);
+    assert!(serde_json::from_str::<serde_json::Value>(&converted.body).is_ok());
+}
+
+#[test]
+fn what_importers_read_is_written_anew() {
+    let call = Block::new(Content::ToolCall(ToolCall {
+        id: "".into(),
+        name: "edit".into(),
+        input: ToolInput::Text("*** patch".into()),
+        is_server_side: false,
+    }));
+    let result = Block::new(Content::ToolResult(ToolResult {
+        call_id: "".into(),
+        content: vec![Block::text("done")],
+        is_error: None,
+        is_server_side: false,
+    }));
+    let conversation = Conversation {
+        model: Some("m".to_owned()),
+        messages: vec![
+            Message::new(Role::Assistant, vec![Block::text("Hello.")]),
+            Message::new(Role::Assistant, vec![call, result, Block::text("Changed.")]),
+        ],
+        ..Conversation::default()
+    };
+    let converted = convert(&conversation, Wire::Anthropic, &Options::default());
+    assert_eq!(
+        list(&converted, Wire::Anthropic),
+        r#"{"role":"user","content":"(The beginning of this conversation is not available.)"}
+{"role":"assistant","content":[{"type":"text","text":"Hello."},{"type":"tool_use","id":"call_1","name":"edit","input":{"input":"*** patch"}}]}
+{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":[{"type":"text","text":"done"}]}]}
+{"role":"assistant","content":[{"type":"text","text":"Changed."}]}
+{"role":"user","content":"Please continue."}"#
+    );
+    assert_eq!(
+        to_jsonl(&conversation).lines().nth(1).unwrap(),
+        r#"{"role":"assistant","blocks":[{"type":"tool_call","id":"","name":"edit","input":"*** patch"},{"type":"tool_result","call_id":"","content":[{"type":"text","text":"done"}]},{"type":"text","text":"Changed."}]}"#
+    );
+}
+
+#[test]
+fn a_memory_takes_the_place_of_what_it_covers() {
+    let body = format!(r#"{{"model":"m", "messages" : {TALK} , "max_tokens":9,"system":"s"}}"#);
+    let conversation = read(Wire::Anthropic, &body);
+    let tail = TALK
+        .split_once(r#"x y","is_error":true},{"type":"text","text":"Well?"}]},"#)
+        .unwrap()
+        .1;
+    let converted = request_with_memory(
+        &conversation,
+        "MEM",
+        3,
+        Wire::Anthropic,
+        &Options::default(),
+    );
+    assert_eq!(
+        converted.body,
+        format!(
+            r#"{{"model":"m", "messages" : [{{"role":"user","content":[{{"type":"text","text":"MEM"}}]}},{tail} , "max_tokens":9,"system":"s"}}"#
+        )
+    );
+    assert_eq!(converted.losses, []);
+}
+
+#[test]
+fn an_illegal_cut_leaves_no_orphan() {
+    let conversation = read(
+        Wire::Anthropic,
+        r#"{"max_tokens":1,"messages":[{"role":"user","content":"Check."},{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"grep","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"hits"},{"type":"text","text":"Only src/."}]},{"role":"assistant","content":"Done."},{"role":"user","content":"Next."}]}"#,
+    );
+    let converted = request_with_memory(
+        &conversation,
+        "MEM",
+        2,
+        Wire::Anthropic,
+        &Options::default(),
+    );
+    assert_eq!(
+        list(&converted, Wire::Anthropic),
+        r#"{"role":"user","content":[{"type":"text","text":"MEM"}]}
+{"role":"user","content":[{"type":"text","text":"Only src/."}]}
+{"role":"assistant","content":"Done."}
+{"role":"user","content":"Next."}"#
+    );
+    assert_eq!(codes(&converted), ["orphan-result"]);
+}
+
+#[test]
+fn an_open_tool_turn_keeps_its_reasoning_unless_it_is_bound() {
+    let conversation = read(
+        Wire::Anthropic,
+        r#"{"max_tokens":1,"thinking":{"type":"enabled","budget_tokens":2000},"messages":[{"role":"user","content":"Why?"},{"role":"assistant","content":[{"type":"thinking","thinking":"a","signature":"A"},{"type":"tool_use","id":"t1","name":"s","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"x"}]},{"role":"assistant","content":[{"type":"thinking","thinking":"b","signature":"B"},{"type":"tool_use","id":"t2","name":"s","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t2","content":"y"}]}]}"#,
+    );
+    let open = r#"{"role":"assistant","content":[{"type":"thinking","thinking":"b","signature":"B"},{"type":"tool_use","id":"t2","name":"s","input":{}}]}"#;
+    let kept = request_with_memory(&conversation, "M", 3, Wire::Anthropic, &Options::default());
+    assert!(kept.body.contains(open));
+    assert!(!kept.body.contains(r#""signature":"A""#));
+    let options = Options {
+        drop_thinking: true,
+        ..Options::default()
+    };
+    let dropped = request_with_memory(&conversation, "M", 1, Wire::Anthropic, &options);
+    assert!(!dropped.body.contains("signature"));
+    assert_eq!(dropped.losses[0].count, 2);
+}
+
+#[test]
+fn system_messages_outlive_the_cut() {
+    let body = r#"{"messages":[{"role":"system","content":"Be short."},{"role":"user","content":"a"},{"role":"developer","content":"No pop-ups."},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]}"#;
+    let conversation = read(Wire::OpenAiChat, body);
+    let converted = request_with_memory(
+        &conversation,
+        "MEM",
+        4,
+        Wire::OpenAiChat,
+        &Options::default(),
+    );
+    assert_eq!(
+        converted.body,
+        r#"{"messages":[{"role":"system","content":"Be short."},{"role":"developer","content":"No pop-ups."},{"role":"user","content":"MEM"},{"role":"user","content":"c"}]}"#
+    );
+    let strict = Options {
+        strict_alternation: true,
+        ..Options::default()
+    };
+    let converted = request_with_memory(&conversation, "MEM", 4, Wire::OpenAiChat, &strict);
+    assert_eq!(
+        list(&converted, Wire::OpenAiChat),
+        r#"{"role":"system","content":"Be short.\n\nNo pop-ups."}
+{"role":"user","content":"MEM\n\nc"}"#
+    );
+}
+
+fn marked(body: &str, cut: usize, ttl: CacheTtl) -> String {
+    let conversation = read(Wire::Anthropic, body);
+    let options = Options {
+        memory_marker: Some(ttl),
+        ..Options::default()
+    };
+    request_with_memory(&conversation, "MEM", cut, Wire::Anthropic, &options).body
+}
+
+#[test]
+fn the_memory_is_marked_only_where_a_marker_is_free() {
+    let mark = r#""cache_control":{"type":"ephemeral"}"#;
+    let body = format!(
+        r#"{{"max_tokens":1,"system":[{{"type":"text","text":"s",{mark}}}],"tools":[{{"name":"r","input_schema":{{}},{mark}}}],"messages":[{{"role":"user","content":[{{"type":"text","text":"a",{mark}}}]}},{{"role":"assistant","content":[{{"type":"text","text":"b"}}]}},{{"role":"user","content":[{{"type":"text","text":"c",{mark}}}]}}]}}"#
+    );
+    let freed = marked(&body, 2, CacheTtl::Minutes5);
+    assert_eq!(freed.matches("cache_control").count(), 4);
+    assert!(freed.contains(&format!(r#"{{"type":"text","text":"MEM",{mark}}}"#)));
+    let full = marked(&body, 0, CacheTtl::Minutes5);
+    assert_eq!(full.matches("cache_control").count(), 4);
+    assert!(full.contains(r#"{"type":"text","text":"MEM"}"#));
+}
+
+#[test]
+fn the_memorys_marker_keeps_to_the_lane() {
+    let body = |system: &str, last: &str| {
+        format!(
+            r#"{{"max_tokens":1,"system":[{{"type":"text","text":"s","cache_control":{{"type":"ephemeral"{system}}}}}],"messages":[{{"role":"user","content":"a"}},{{"role":"assistant","content":"b"}},{{"role":"user","content":[{{"type":"text","text":"c","cache_control":{{"type":"ephemeral"{last}}}}}]}}]}}"#
+        )
+    };
+    let memory = |body: &str, ttl: CacheTtl| {
+        let written = marked(body, 2, ttl);
+        let (_, rest) = written.split_once(r#""text":"MEM""#).unwrap();
+        rest.split_once("}]").unwrap().0.to_owned()
+    };
+    let short = r#","cache_control":{"type":"ephemeral"}"#;
+    let long = r#","cache_control":{"type":"ephemeral","ttl":"1h"}"#;
+    let hour = r#","ttl":"1h""#;
+    assert_eq!(memory(&body("", ""), CacheTtl::Hour1), short);
+    assert_eq!(memory(&body(hour, ""), CacheTtl::Hour1), long);
+    assert_eq!(memory(&body(hour, hour), CacheTtl::Minutes5), long);
+    assert_eq!(memory(&body("", hour), CacheTtl::Hour1), "");
+}
+
+#[test]
+fn a_found_cut_gives_a_whole_request() {
+    let conversation = read(
+        Wire::OpenAiChat,
+        r#"{"messages":[{"role":"system","content":"You release."},{"role":"user","content":"Which one lags?"},{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"v","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"v","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"1"},{"role":"tool","tool_call_id":"b","content":"0"},{"role":"assistant","content":"b lags."},{"role":"user","content":"Update it."}]}"#,
+    );
+    let cut = cut_for_tail(&conversation.messages, Tail::Messages(3), |_| 1);
+    let converted = request_with_memory(
+        &conversation,
+        "MEM",
+        cut,
+        Wire::OpenAiChat,
+        &Options::default(),
+    );
+    assert_eq!(converted.losses, []);
+    assert_eq!(
+        list(&converted, Wire::OpenAiChat).lines().next().unwrap(),
+        r#"{"role":"system","content":"You release."}"#
+    );
+    assert_eq!(converted.body.matches("tool_call_id").count(), 2);
+}
+
+/// A history with everything odd in it, as an importer or a broken client might leave it.
+fn histories() -> impl proptest::strategy::Strategy<Value = Vec<Message>> {
+    use proptest::prelude::*;
+    let id = prop_oneof![Just(""), Just("a"), Just("b"), Just("c|1"), Just("d e")];
+    let text = prop_oneof![Just(""), Just(" "), Just("x"), Just("so \"quoted\"\n")];
+    let block = prop_oneof![
+        4 => text.clone().prop_map(|text| Block::text(text)),
+        1 => text.clone().prop_map(|text| Block::new(Content::Thinking(text.into()))),
+        3 => (id.clone(), any::<bool>(), 0u8..3).prop_map(|(id, is_server_side, input)| {
+            Block::new(Content::ToolCall(ToolCall {
+                id: id.into(),
+                name: "run.it".into(),
+                input: match input {
+                    0 => ToolInput::Text("oops".into()),
+                    1 => ToolInput::Json(Raw::parse("[1]").unwrap()),
+                    _ => ToolInput::Json(Raw::parse(r#"{"a":1}"#).unwrap()),
+                },
+                is_server_side: is_server_side && input == 0,
+            }))
+        }),
+        3 => (id, text.clone(), proptest::option::of(any::<bool>()), 0u8..8).prop_map(|(id, text, is_error, side)| {
+            Block::new(Content::ToolResult(ToolResult {
+                call_id: id.into(),
+                content: vec![Block::text(text)],
+                is_error,
+                is_server_side: side == 0,
+            }))
+        }),
+        1 => Just(Block::new(Content::Image(Default::default()))),
+        1 => Just(Block::new(Content::Compaction(None))),
+        1 => text.prop_map(|text| Block::new(Content::Compaction(Some(text.into())))),
+        1 => Just(Block::new(Content::Other("new".into()))),
+    ];
+    let role = prop_oneof![
+        3 => Just(Role::User),
+        3 => Just(Role::Assistant),
+        1 => Just(Role::Tool),
+        1 => Just(Role::System),
+    ];
+    proptest::collection::vec(
+        (role, proptest::collection::vec(block, 0..4))
+            .prop_map(|(role, blocks)| Message::new(role, blocks)),
+        0..12,
+    )
+}
+
+/// Where the calls of a body are not answered as they must be; empty if all are.
+fn unpaired(body: &str, wire: Wire) -> Vec<String> {
+    let conversation = read(wire, body);
+    let mut open: Vec<String> = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut faults = Vec::new();
+    for message in &conversation.messages {
+        let results: Vec<_> = message
+            .tool_results()
+            .filter(|result| !result.is_server_side)
+            .collect();
+        for result in &results {
+            match open.iter().position(|id| *id == *result.call_id) {
+                Some(at) => drop(open.remove(at)),
+                None => faults.push(format!("result {:?} without a call", result.call_id)),
+            }
+        }
+        // Items of the assistant may stand between a call and its output.
+        let may_wait = message.role == Role::Assistant && wire == Wire::OpenAiResponses;
+        if results.is_empty() && !open.is_empty() && !may_wait {
+            faults.push(format!("{open:?} not answered"));
+        }
+        for call in message.tool_calls().filter(|call| !call.is_server_side) {
+            if !seen.insert(call.id.clone()) || call.id.is_empty() {
+                faults.push(format!("id {:?} again", call.id));
+            }
+            open.push(call.id.to_string());
+        }
+    }
+    if !open.is_empty() {
+        faults.push(format!("{open:?} not answered"));
+    }
+    faults
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn whatever_is_read_gives_a_whole_request(messages in histories(), cut in 0usize..13, strict in proptest::bool::ANY) {
+        let conversation = Conversation { model: Some("m".to_owned()), messages, ..Conversation::default() };
+        let options = Options { strict_alternation: strict, ..Options::default() };
+        for wire in Wire::ALL {
+            for converted in [
+                convert(&conversation, wire, &options),
+                request_with_memory(&conversation, "MEM", cut, wire, &options),
+            ] {
+                proptest::prop_assert_eq!(unpaired(&converted.body, wire), Vec::<String>::new(), "{}", converted.body);
+                // What was repaired needs no repair again.
+                let again = convert(&read(wire, &converted.body), wire, &options);
+                let detected = Wire::detect(&Raw::parse(converted.body.as_str()).unwrap());
+                if detected == Some(wire) {
+                    proptest::prop_assert_eq!(&again.body, &converted.body);
+                }
+            }
+        }
+        for line in to_jsonl(&conversation).lines() {
+            proptest::prop_assert!(Raw::parse(line).is_ok());
+        }
+    }
+}
