@@ -2,6 +2,11 @@
 
 use crate::conversation::{ReadError, Source, SourceText};
 
+pub(crate) mod anthropic_content;
+mod claude_code;
+mod probe;
+pub(crate) mod times;
+
 /// One session-file or request format.
 ///
 /// A format is a value without state. It recognises a text by [`Format::fits`] and reads it by [`Format::read`].
@@ -29,4 +34,4 @@ pub struct Probe<'a> {
 }
 
 /// All formats, in the order in which they are asked.
-pub static ALL: &[&dyn Format] = &[];
+pub static ALL: &[&dyn Format] = &[&claude_code::ClaudeCode];

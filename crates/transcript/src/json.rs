@@ -265,6 +265,24 @@ impl Text {
         }
     }
 
+    /// The first characters, at most `bytes_max` bytes of the source: for looking at how a long text begins.
+    #[must_use]
+    pub fn start(&self, bytes_max: usize) -> Cow<'_, str> {
+        match &self.0 {
+            TextKind::Plain(text) => Cow::Borrowed(&text[..text.floor_char_boundary(bytes_max)]),
+            TextKind::Escaped(text) => {
+                let cut = &text[..text.floor_char_boundary(bytes_max)];
+                let mut start = unescape(cut);
+                // An escape that was cut in the middle says nothing.
+                if cut.len() < text.len() {
+                    let whole = start.trim_end_matches([char::REPLACEMENT_CHARACTER, '\\']);
+                    start.truncate(whole.len());
+                }
+                Cow::Owned(start)
+            }
+        }
+    }
+
     /// Length in bytes as it stands in the source, escapes included.
     #[must_use]
     pub fn encoded_len(&self) -> usize {

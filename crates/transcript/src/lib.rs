@@ -2,5 +2,8 @@
 pub mod conversation;
 pub mod formats;
 pub mod json;
+pub mod lines;
 pub mod message;
+pub mod read;
+pub mod source;
 pub mod usage;

@@ -12,7 +12,7 @@
 //!
 //! let source = ByteString::from_static(r#"{"type":"user","message":{"content":[{"text":"hi"}]}}{"type":"x"}"#);
 //! let mut tape = Tape::default();
-//! let end = tape.parse(&source, 0, &[])?;
+//! let end = tape.parse(&source, 0..source.len(), &[])?;
 //! let message = tape.root(&source).field("message").unwrap();
 //! let block = message.field("content").unwrap().elements().next().unwrap();
 //! assert_eq!(block.field("text").unwrap().string().unwrap(), "hi");
@@ -21,6 +21,7 @@
 //! ```
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use bytestring::ByteString;
 
@@ -54,7 +55,7 @@ pub struct View<'a> {
 }
 
 impl Tape {
-    /// Reads one JSON value at byte `at` of `source` and returns the byte after it.
+    /// Reads one JSON value from the start of `range` of `source` and returns the byte after it.
     ///
     /// Arrays and objects under a key in `opaque`, at any level, are checked but not looked into.
     ///
@@ -63,14 +64,14 @@ impl Tape {
     pub fn parse(
         &mut self,
         source: &ByteString,
-        at: usize,
+        range: Range<usize>,
         opaque: &[&str],
     ) -> Result<usize, JsonError> {
         self.nodes.clear();
         self.open.clear();
-        let text = source.get(at..).unwrap_or_default();
+        let at = range.start;
+        let text = source.get(range).unwrap_or_default();
         let mut scanner = Scanner::new(text);
-        let start = scanner.skip_space();
         self.base = at;
         if text.len() > u32::MAX as usize {
             // Offsets are short to keep the table small; a longer source is read record by record.
@@ -81,7 +82,6 @@ impl Tape {
             Err(mut error) => {
                 self.nodes.clear();
                 error.offset += at;
-                debug_assert!(error.offset >= at + start);
                 Err(error)
             }
         }
@@ -188,7 +188,7 @@ impl Tape {
 }
 
 impl<'a> View<'a> {
-    fn node(&self) -> Node {
+    fn node(self) -> Node {
         // A view of a tape that has no values sees an empty text.
         self.tape.nodes.get(self.index).copied().unwrap_or(Node {
             start: 0,
@@ -200,7 +200,7 @@ impl<'a> View<'a> {
 
     /// The value as it was written.
     #[must_use]
-    pub fn as_str(&self) -> &'a str {
+    pub fn as_str(self) -> &'a str {
         let node = self.node();
         let range = self.tape.base + node.start as usize..self.tape.base + node.end as usize;
         self.source.get(range).unwrap_or_default()
@@ -208,31 +208,31 @@ impl<'a> View<'a> {
 
     /// What kind of value this is.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(self) -> Kind {
         super::kind_of(self.as_str())
     }
 
     /// Whether this is an object.
     #[must_use]
-    pub fn is_object(&self) -> bool {
+    pub fn is_object(self) -> bool {
         self.kind() == Kind::Object
     }
 
     /// Whether this is an array.
     #[must_use]
-    pub fn is_array(&self) -> bool {
+    pub fn is_array(self) -> bool {
         self.kind() == Kind::Array
     }
 
     /// The value as a shared slice of its source.
     #[must_use]
-    pub fn raw(&self) -> Raw {
+    pub fn raw(self) -> Raw {
         Raw(self.source.slice_ref(self.as_str()))
     }
 
     /// The text of a string value, to be decoded later.
     #[must_use]
-    pub fn text(&self) -> Option<Text> {
+    pub fn text(self) -> Option<Text> {
         let inner = self.source.slice_ref(self.inner()?);
         Some(Text(if self.node().is_escaped {
             TextKind::Escaped(inner)
@@ -243,7 +243,7 @@ impl<'a> View<'a> {
 
     /// The characters of a string value.
     #[must_use]
-    pub fn string(&self) -> Option<Cow<'a, str>> {
+    pub fn string(self) -> Option<Cow<'a, str>> {
         let inner = self.inner()?;
         Some(if self.node().is_escaped {
             Cow::Owned(unescape(inner))
@@ -254,7 +254,7 @@ impl<'a> View<'a> {
 
     /// The characters of a string value as a shared slice, for ids and names.
     #[must_use]
-    pub fn name(&self) -> Option<ByteString> {
+    pub fn name(self) -> Option<ByteString> {
         let inner = self.inner()?;
         Some(if self.node().is_escaped {
             unescape(inner).into()
@@ -264,20 +264,20 @@ impl<'a> View<'a> {
     }
 
     /// The inside of a string literal.
-    fn inner(&self) -> Option<&'a str> {
+    fn inner(self) -> Option<&'a str> {
         let literal = self.as_str();
         literal.strip_prefix('"')?.strip_suffix('"')
     }
 
     /// The value of a whole number that is not negative.
     #[must_use]
-    pub fn as_u64(&self) -> Option<u64> {
+    pub fn as_u64(self) -> Option<u64> {
         super::number_as_u64(self.as_str())
     }
 
     /// The value of a number, where a 64-bit float can hold it.
     #[must_use]
-    pub fn as_f64(&self) -> Option<f64> {
+    pub fn as_f64(self) -> Option<f64> {
         (self.kind() == Kind::Number)
             .then(|| self.as_str().parse().ok())
             .flatten()
@@ -285,7 +285,7 @@ impl<'a> View<'a> {
 
     /// The value of `true` and `false`.
     #[must_use]
-    pub fn as_bool(&self) -> Option<bool> {
+    pub fn as_bool(self) -> Option<bool> {
         match self.as_str() {
             "true" => Some(true),
             "false" => Some(false),
@@ -295,13 +295,13 @@ impl<'a> View<'a> {
 
     /// Whether the value is `true`.
     #[must_use]
-    pub fn is_true(&self) -> bool {
+    pub fn is_true(self) -> bool {
         self.as_str() == "true"
     }
 
     /// Whether the value is `null`.
     #[must_use]
-    pub fn is_null(&self) -> bool {
+    pub fn is_null(self) -> bool {
         self.as_str() == "null"
     }
 
@@ -399,7 +399,7 @@ mod tests {
     fn parse(text: &str, opaque: &[&str]) -> (ByteString, Tape) {
         let source = ByteString::from(text);
         let mut tape = Tape::default();
-        tape.parse(&source, 0, opaque).unwrap();
+        tape.parse(&source, 0..source.len(), opaque).unwrap();
         (source, tape)
     }
 
@@ -422,7 +422,7 @@ mod tests {
         let broken = ByteString::from_static(r#"{"copy":{"a":[1,}}"#);
         assert_eq!(
             Tape::default()
-                .parse(&broken, 0, &["copy"])
+                .parse(&broken, 0..broken.len(), &["copy"])
                 .unwrap_err()
                 .offset,
             16
@@ -433,7 +433,7 @@ mod tests {
     fn a_failed_record_leaves_nothing_behind() {
         let (_, mut tape) = parse("[1,2]", &[]);
         let source = ByteString::from_static("[1,");
-        tape.parse(&source, 0, &[]).unwrap_err();
+        tape.parse(&source, 0..source.len(), &[]).unwrap_err();
         assert_eq!(tape.root(&source).elements().count(), 0);
     }
 
@@ -444,9 +444,9 @@ mod tests {
             let nested =
                 |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
             let source = ByteString::from(nested(NESTING_MAX - 1));
-            tape.parse(&source, 0, opaque).unwrap();
+            tape.parse(&source, 0..source.len(), opaque).unwrap();
             let source = ByteString::from(nested(NESTING_MAX));
-            let error = tape.parse(&source, 0, opaque).unwrap_err();
+            let error = tape.parse(&source, 0..source.len(), opaque).unwrap_err();
             assert_eq!(error.kind, JsonErrorKind::TooDeep);
         }
     }
@@ -458,7 +458,7 @@ mod tests {
             let theirs = Raw::parse_prefix(&source);
             for opaque in [&[][..], &["", "a"][..]] {
                 let mut tape = Tape::default();
-                let ours = tape.parse(&source, 0, opaque);
+                let ours = tape.parse(&source, 0..source.len(), opaque);
                 match &theirs {
                     Ok((raw, end)) => {
                         proptest::prop_assert_eq!(ours, Ok(*end));
