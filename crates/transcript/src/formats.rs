@@ -4,7 +4,10 @@ use crate::conversation::{ReadError, Source, SourceText};
 
 pub(crate) mod anthropic_content;
 mod claude_code;
+mod pi;
 mod probe;
+#[cfg(test)]
+pub(crate) mod testing;
 pub(crate) mod times;
 
 /// One session-file or request format.
@@ -34,4 +37,4 @@ pub struct Probe<'a> {
 }
 
 /// All formats, in the order in which they are asked.
-pub static ALL: &[&dyn Format] = &[&claude_code::ClaudeCode];
+pub static ALL: &[&dyn Format] = &[&claude_code::ClaudeCode, &pi::Pi];

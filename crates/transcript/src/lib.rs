@@ -1,5 +1,6 @@
 //! Conversations with language models, read from wherever they are written down.
 pub mod conversation;
+mod document;
 pub mod formats;
 pub mod json;
 pub mod lines;

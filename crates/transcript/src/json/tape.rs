@@ -34,6 +34,18 @@ pub struct Tape {
     base: usize,
     nodes: Vec<Node>,
     open: Vec<u32>,
+    /// Where the last whole value inside of a container ended, and how many containers were open there.
+    good: (usize, usize),
+    repair: Option<Repair>,
+}
+
+/// How a text that is torn off can be made whole: cut it and close what is open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repair {
+    /// Byte of the source behind the last value that is whole.
+    pub cut: usize,
+    /// The brackets that are missing there.
+    pub closing: String,
 }
 
 /// One value, or one key of an object (the value follows). Members follow their container.
@@ -69,6 +81,8 @@ impl Tape {
     ) -> Result<usize, JsonError> {
         self.nodes.clear();
         self.open.clear();
+        self.good = (0, 0);
+        self.repair = None;
         let at = range.start;
         let text = source.get(range).unwrap_or_default();
         let mut scanner = Scanner::new(text);
@@ -80,11 +94,31 @@ impl Tape {
         match self.record(&mut scanner, opaque) {
             Ok(()) => Ok(at + scanner.at),
             Err(mut error) => {
+                self.repair = self.closing().map(|closing| Repair {
+                    cut: at + self.good.0,
+                    closing,
+                });
                 self.nodes.clear();
                 error.offset += at;
                 Err(error)
             }
         }
+    }
+
+    /// After a failed [`Tape::parse`]: how to read what stands before the error. Nothing if there is no whole value.
+    #[must_use]
+    pub fn repair(&self) -> Option<&Repair> {
+        self.repair.as_ref()
+    }
+
+    fn closing(&self) -> Option<String> {
+        let (end, depth) = self.good;
+        let open = self.open.get(..depth)?;
+        let brackets = open.iter().rev().filter_map(|index| {
+            let container = self.nodes.get(*index as usize)?;
+            Some(if container.is_escaped { '}' } else { ']' })
+        });
+        (end > 0).then(|| brackets.collect())
     }
 
     /// The value that was read last. `source` must be the one that it was read from.
@@ -137,6 +171,9 @@ impl Tape {
                 let Some(container) = self.open.last().map(|index| *index as usize) else {
                     return Ok(());
                 };
+                if self.nodes.len() > container + 1 {
+                    self.good = (scanner.at, self.open.len());
+                }
                 scanner.skip_space();
                 // While a container is open its flag says whether it is an object.
                 let is_object = self.nodes[container].is_escaped;
@@ -204,6 +241,12 @@ impl<'a> View<'a> {
         let node = self.node();
         let range = self.tape.base + node.start as usize..self.tape.base + node.end as usize;
         self.source.get(range).unwrap_or_default()
+    }
+
+    /// Where the value begins in its source, in bytes.
+    #[must_use]
+    pub fn offset(self) -> usize {
+        self.tape.base + self.node().start as usize
     }
 
     /// What kind of value this is.
@@ -435,6 +478,28 @@ mod tests {
         let source = ByteString::from_static("[1,");
         tape.parse(&source, 0..source.len(), &[]).unwrap_err();
         assert_eq!(tape.root(&source).elements().count(), 0);
+    }
+
+    #[test]
+    fn a_torn_text_can_be_closed() {
+        let check = |text: &str, expected: Option<&str>| {
+            let source = ByteString::from(text);
+            let mut tape = Tape::default();
+            tape.parse(&source, 0..source.len(), &[]).unwrap_err();
+            let repaired = tape
+                .repair()
+                .map(|repair| format!("{}{}", &text[..repair.cut], repair.closing));
+            assert_eq!(repaired.as_deref(), expected, "{text}");
+        };
+        check(r#"{"a":[{"b":1},{"c":"#, Some(r#"{"a":[{"b":1}]}"#));
+        check(
+            r#"{"a":[{"b":1},{"c":2,"d":"x"#,
+            Some(r#"{"a":[{"b":1},{"c":2}]}"#),
+        );
+        check(r#"{"a":{},"b"#, Some(r#"{"a":{}}"#));
+        check(r#"[[],[{"a"#, Some("[[]]"));
+        check(r#"[{"a"#, None);
+        check("", None);
     }
 
     #[test]
