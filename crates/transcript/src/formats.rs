@@ -4,6 +4,7 @@ use crate::conversation::{ReadError, Source, SourceText};
 
 pub(crate) mod anthropic_content;
 mod claude_code;
+mod codex;
 mod pi;
 mod probe;
 #[cfg(test)]
@@ -37,4 +38,4 @@ pub struct Probe<'a> {
 }
 
 /// All formats, in the order in which they are asked.
-pub static ALL: &[&dyn Format] = &[&claude_code::ClaudeCode, &pi::Pi];
+pub static ALL: &[&dyn Format] = &[&claude_code::ClaudeCode, &codex::Codex, &pi::Pi];
