@@ -5,6 +5,8 @@ use crate::conversation::{ReadError, Source, SourceText};
 pub(crate) mod anthropic_content;
 mod claude_code;
 mod codex;
+mod gemini;
+mod opencode;
 mod pi;
 mod probe;
 #[cfg(test)]
@@ -38,4 +40,10 @@ pub struct Probe<'a> {
 }
 
 /// All formats, in the order in which they are asked.
-pub static ALL: &[&dyn Format] = &[&claude_code::ClaudeCode, &codex::Codex, &pi::Pi];
+pub static ALL: &[&dyn Format] = &[
+    &claude_code::ClaudeCode,
+    &codex::Codex,
+    &gemini::Gemini,
+    &opencode::OpenCode,
+    &pi::Pi,
+];
