@@ -130,4 +130,71 @@ mod tests {
             Err(ReadError::Empty)
         );
     }
+
+    #[track_caller]
+    fn check_format(text: &str, format: &str) {
+        let source = read(&SourceText::from_text(text), None).unwrap();
+        assert_eq!(source.format, format, "{text}");
+        assert!(!source.conversations[0].messages.is_empty());
+    }
+
+    #[test]
+    fn each_session_file_is_recognised() {
+        check_format(
+            r#"{"type":"user","uuid":"a","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"go"}}"#,
+            "claude-code",
+        );
+        check_format(
+            r#"{"timestamp":"x","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"go"}]}}"#,
+            "codex",
+        );
+        check_format(
+            r#"{"sessionId":"s","projectHash":"h","messages":[{"id":"a","type":"user","content":"go"}]}"#,
+            "gemini-cli",
+        );
+        check_format(
+            r#"{"info":{"id":"s"},"messages":[{"info":{"role":"user"},"parts":[{"type":"text","text":"go"}]}]}"#,
+            "opencode",
+        );
+        check_format(
+            "{\"type\":\"session\",\"id\":\"s\",\"cwd\":\"/w\"}\n{\"type\":\"message\",\"message\":{\"role\":\"user\",\"content\":\"go\"}}",
+            "pi",
+        );
+        check_format(r#"[{"role":"user","content":"go","ts":1}]"#, "cline");
+    }
+
+    #[test]
+    fn of_mixed_formats_one_is_read_and_the_rest_reported() {
+        let text = r#"{"type":"user","uuid":"a","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"go"}}
+{"timestamp":"x","type":"response_item","payload":{"type":"message","role":"user","content":[]}}
+plain words
+{"type":"user","uuid":"b","parentUuid":"a","sessionId":"s","message":{"role":"user","content":"on"}}"#;
+        let source = read(&SourceText::from_text(text), None).unwrap();
+        assert_eq!(source.conversations[0].messages.len(), 2);
+        let lines: Vec<_> = source.skipped.iter().map(|piece| piece.line).collect();
+        assert_eq!(lines, [2, 3]);
+    }
+
+    #[test]
+    fn repairs_of_the_text_are_reported_with_the_rest() {
+        let mut bytes = b"\xef\xbb\xbf".to_vec();
+        bytes.extend(br#"{"type":"user","uuid":"a","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"caf"#);
+        bytes.extend(b"\xc3\"}}\r\n\0\0\0\0");
+        bytes.extend(br#"{"type":"user","uuid":"b","parentUuid":"a","sessionId":"s","message":{"role":"user","content":"on"}}"#);
+        bytes.extend(b"\n{\"type\":\"us");
+        let source = read(&SourceText::from_bytes(bytes), None).unwrap();
+        let texts: Vec<_> = source.conversations[0]
+            .messages
+            .iter()
+            .flat_map(|message| message.texts())
+            .map(|text| text.decode().into_owned())
+            .collect();
+        assert_eq!(texts, ["caf\u{fffd}", "on"]);
+        let lines: Vec<_> = source
+            .skipped
+            .iter()
+            .map(|piece| (piece.line, piece.bytes))
+            .collect();
+        assert_eq!(lines, [(1, 1), (2, 4), (3, 11)]);
+    }
 }

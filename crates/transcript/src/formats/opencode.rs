@@ -149,6 +149,8 @@ impl Builder {
     }
 
     fn add_user<'a>(&mut self, parts: impl Iterator<Item = View<'a>>, place: &Place) {
+        // What the client adds (files that were named, reminders) stands between the parts of one request.
+        let (mut said, mut added) = (Vec::new(), Vec::new());
         for part in parts {
             let kind = part.string_field("type").unwrap_or_default();
             let content = match kind.as_ref() {
@@ -170,26 +172,21 @@ impl Builder {
                 "agent" | "snapshot" | "patch" | "step-start" | "step-finish" | "retry" => continue,
                 other => Content::Other(other.into()),
             };
-            let author = if part.field("synthetic").is_some_and(View::is_true) {
-                Author::Client
-            } else {
-                Author::Role
-            };
             let block = Block {
                 content,
                 raw: Some(part.raw()),
             };
-            match self.conversation.messages.last_mut() {
-                Some(last)
-                    if last.author == author && last.role == Role::User && last.id == place.id =>
-                {
-                    last.blocks.push(block);
-                }
-                _ => {
-                    let mut message = Message::new(Role::User, vec![block]);
-                    message.author = author;
-                    self.conversation.messages.push(place.put(message));
-                }
+            if part.field("synthetic").is_some_and(View::is_true) {
+                added.push(block);
+            } else {
+                said.push(block);
+            }
+        }
+        for (author, blocks) in [(Author::Role, said), (Author::Client, added)] {
+            if !blocks.is_empty() {
+                let mut message = Message::new(Role::User, blocks);
+                message.author = author;
+                self.conversation.messages.push(place.put(message));
             }
         }
     }
@@ -493,9 +490,8 @@ mod tests {
         assert_eq!(
             story(&conversation),
             [
-                "user: look at @a.rs",
+                "user: look at @a.rs + document a.rs",
                 "client: Called the Read tool",
-                "user: document a.rs"
             ]
         );
     }

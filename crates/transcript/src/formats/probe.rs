@@ -90,12 +90,14 @@ impl Probe<'_> {
         paths
     }
 
+    /// The first part of the text.
+    pub(crate) fn start(&self) -> &str {
+        start_of(self.text, HEAD_BYTES_MAX)
+    }
+
     /// The first character that is not white space.
     pub(crate) fn first_char(&self) -> Option<char> {
-        start_of(self.text, HEAD_BYTES_MAX)
-            .trim_start()
-            .chars()
-            .next()
+        self.start().trim_start().chars().next()
     }
 }
 
