@@ -21,6 +21,8 @@ pub struct Source {
 pub struct Conversation {
     /// The source's id; empty where it has none.
     pub id: String,
+    /// Id of the conversation that started this one, for those of sub-agents.
+    pub parent_id: Option<String>,
     /// Title or first words, where the source has a title.
     pub title: Option<String>,
     /// Model that answered last, as named in the source.

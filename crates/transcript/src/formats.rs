@@ -4,6 +4,18 @@ pub mod request;
 
 use crate::conversation::{ReadError, Source, SourceText};
 
+pub(crate) mod anthropic_content;
+mod claude_code;
+mod cline;
+mod codex;
+mod gemini;
+mod opencode;
+mod pi;
+mod probe;
+#[cfg(test)]
+pub(crate) mod testing;
+pub(crate) mod times;
+
 /// One session-file or request format.
 ///
 /// A format is a value without state. It recognises a text by [`Format::fits`] and reads it by [`Format::read`].
@@ -35,4 +47,164 @@ pub static ALL: &[&dyn Format] = &[
     &request::ANTHROPIC,
     &request::OPENAI_CHAT,
     &request::OPENAI_RESPONSES,
+    &claude_code::ClaudeCode,
+    &cline::Cline,
+    &codex::Codex,
+    &gemini::Gemini,
+    &opencode::OpenCode,
+    &pi::Pi,
 ];
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::read::read;
+
+    /// Keys and values that the formats look for.
+    const WORDS: &[&str] = &[
+        "type",
+        "user",
+        "assistant",
+        "system",
+        "message",
+        "content",
+        "role",
+        "text",
+        "uuid",
+        "parentUuid",
+        "sessionId",
+        "subtype",
+        "compact_boundary",
+        "compactMetadata",
+        "tool_use",
+        "tool_result",
+        "id",
+        "tool_use_id",
+        "input",
+        "isSidechain",
+        "payload",
+        "response_item",
+        "event_msg",
+        "compacted",
+        "thread_rolled_back",
+        "num_turns",
+        "function_call",
+        "function_call_output",
+        "call_id",
+        "arguments",
+        "output",
+        "session",
+        "parentId",
+        "compaction",
+        "summary",
+        "toolCall",
+        "messages",
+        "info",
+        "parts",
+        "tool",
+        "state",
+        "status",
+        "completed",
+        "revert",
+        "messageID",
+        "$set",
+        "$rewindTo",
+        "gemini",
+        "toolCalls",
+        "result",
+        "functionResponse",
+        "response",
+        "thoughts",
+        "history",
+        "model",
+        "isSummary",
+        "ts",
+        "timestamp",
+        "usage",
+        "tokens",
+        "input_tokens",
+        "name",
+        "a",
+        "b",
+        "c",
+        "",
+        "<task>go</task>",
+        "[read_file for 'a'] Result:",
+        "<read_file><path>a</path></read_file>",
+    ];
+
+    fn value() -> impl Strategy<Value = String> {
+        let word = proptest::sample::select(WORDS);
+        let leaf = prop_oneof![
+            4 => word.clone().prop_map(|word| format!("{word:?}")),
+            1 => Just("null".to_owned()),
+            1 => Just("true".to_owned()),
+            1 => any::<u64>().prop_map(|number| number.to_string()),
+        ];
+        leaf.prop_recursive(5, 48, 6, move |inner| {
+            let field = (word.clone(), inner.clone()).prop_map(|(key, value)| format!("{key:?}:{value}"));
+            prop_oneof![
+                3 => proptest::collection::vec(field, 0..6).prop_map(|fields| format!("{{{}}}", fields.join(","))),
+                1 => proptest::collection::vec(inner, 0..4).prop_map(|values| format!("[{}]", values.join(","))),
+            ]
+        })
+    }
+
+    /// Every format reads the text or refuses it, and what it gives holds together.
+    fn check(bytes: &[u8]) {
+        let source = SourceText::from_bytes(bytes.to_vec());
+        let _ = read(&source, None);
+        for format in ALL {
+            format.fits(&Probe { text: &source.text });
+            let Ok(found) = format.read(&source) else {
+                continue;
+            };
+            assert_eq!(found.format, format.name());
+            for conversation in &found.conversations {
+                let length = conversation.messages.len();
+                assert!(
+                    conversation
+                        .compactions
+                        .iter()
+                        .all(|mark| mark.before_message <= length)
+                );
+                assert!(
+                    conversation
+                        .problems
+                        .iter()
+                        .all(|problem| problem.message <= length)
+                );
+                assert!(
+                    conversation
+                        .messages
+                        .iter()
+                        .all(|message| !message.blocks.is_empty())
+                );
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..256)) {
+            check(&bytes);
+        }
+
+        #[test]
+        fn any_records_are_survived(lines in proptest::collection::vec(value(), 0..6), cut in 0usize..40) {
+            let text = lines.join("\n");
+            check(text.as_bytes());
+            check(&text.as_bytes()[..text.len().saturating_sub(cut)]);
+        }
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<_> = ALL.iter().map(|format| format.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ALL.len());
+    }
+}

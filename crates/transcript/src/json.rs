@@ -19,6 +19,8 @@ use std::fmt;
 
 use bytestring::ByteString;
 
+pub mod tape;
+
 /// How deep arrays and objects may be nested. Deeper input is refused with [`JsonErrorKind::TooDeep`].
 pub const NESTING_MAX: usize = 512;
 
@@ -149,14 +151,7 @@ impl Raw {
     /// What kind of value this is.
     #[must_use]
     pub fn kind(&self) -> Kind {
-        match self.0.as_bytes().first() {
-            Some(b'{') => Kind::Object,
-            Some(b'[') => Kind::Array,
-            Some(b'"') => Kind::String,
-            Some(b't' | b'f') => Kind::Bool,
-            Some(b'n') => Kind::Null,
-            _ => Kind::Number,
-        }
+        kind_of(&self.0)
     }
 
     /// The fields of an object in the order in which they stand; nothing for another kind of value.
@@ -220,13 +215,7 @@ impl Raw {
     /// The value of a whole number that is not negative. `1e3` counts, `1.5` does not.
     #[must_use]
     pub fn as_u64(&self) -> Option<u64> {
-        if self.kind() != Kind::Number {
-            return None;
-        }
-        self.0.parse().ok().or_else(|| {
-            let number: f64 = self.0.parse().ok()?;
-            (number >= 0.0 && number.fract() == 0.0 && number < 9e15).then_some(number as u64)
-        })
+        number_as_u64(&self.0)
     }
 
     /// The value of `true` and `false`.
@@ -449,6 +438,8 @@ struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
     is_checked: bool,
+    /// Levels that may still be opened.
+    depth_max: usize,
 }
 
 impl<'a> Scanner<'a> {
@@ -457,6 +448,7 @@ impl<'a> Scanner<'a> {
             bytes: text.as_bytes(),
             at: 0,
             is_checked: false,
+            depth_max: NESTING_MAX,
         }
     }
 
@@ -525,7 +517,7 @@ impl<'a> Scanner<'a> {
             self.skip_space();
             match self.peek() {
                 Some(open @ (b'{' | b'[')) => {
-                    if depth == NESTING_MAX {
+                    if depth == self.depth_max {
                         return Err(self.error(JsonErrorKind::TooDeep));
                     }
                     let bit = 1u64 << (depth % 64);
@@ -582,6 +574,10 @@ impl<'a> Scanner<'a> {
             Some(_) => return Err(self.error(JsonErrorKind::UnexpectedCharacter)),
             None => return Err(self.error(JsonErrorKind::UnexpectedEnd)),
         }
+        self.colon()
+    }
+
+    fn colon(&mut self) -> Result<(), JsonError> {
         self.skip_space();
         match self.peek() {
             Some(b':') => {
@@ -594,34 +590,36 @@ impl<'a> Scanner<'a> {
     }
 
     fn string(&mut self) -> Result<(), JsonError> {
-        let start = self.at + 1;
-        let mut at = start;
+        self.literal().map(|_| ())
+    }
+
+    /// Passes over a string literal and says whether there is an escape in it.
+    fn literal(&mut self) -> Result<bool, JsonError> {
+        let mut at = self.at + 1;
+        let mut is_escaped = false;
         loop {
-            let Some(found) = memchr::memchr2(b'"', b'\\', &self.bytes[at..]) else {
-                return Err(self.error(JsonErrorKind::UnexpectedEnd));
-            };
-            at += found;
-            if self.bytes[at] == b'"' {
-                break;
+            at = string_stop(self.bytes, at);
+            match self.bytes.get(at) {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    is_escaped = true;
+                    if !self.is_checked {
+                        self.check_escape(at)?;
+                    }
+                    at += 2;
+                }
+                // A text that was checked has no control characters in its strings.
+                Some(_) => {
+                    return Err(JsonError {
+                        offset: at,
+                        kind: JsonErrorKind::InvalidString,
+                    });
+                }
+                None => return Err(self.error(JsonErrorKind::UnexpectedEnd)),
             }
-            if !self.is_checked {
-                self.check_escape(at)?;
-            }
-            at += 2;
-            if at > self.bytes.len() {
-                return Err(self.error(JsonErrorKind::UnexpectedEnd));
-            }
-        }
-        if !self.is_checked
-            && let Some(control) = self.bytes[start..at].iter().position(|byte| *byte < 0x20)
-        {
-            return Err(JsonError {
-                offset: start + control,
-                kind: JsonErrorKind::InvalidString,
-            });
         }
         self.at = at + 1;
-        Ok(())
+        Ok(is_escaped)
     }
 
     fn check_escape(&self, at: usize) -> Result<(), JsonError> {
@@ -688,6 +686,64 @@ impl<'a> Scanner<'a> {
         }
         Ok(())
     }
+}
+
+/// The first byte at or after `at` that means something inside a string literal: a quote, a backslash or a control
+/// character. The length of `bytes` if there is none.
+///
+/// Eight bytes are looked at as one number: most strings are short or full of escapes, where a vector search spends
+/// more on starting than on searching.
+fn string_stop(bytes: &[u8], mut at: usize) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    const QUOTE: u64 = ONES * b'"' as u64;
+    const BACKSLASH: u64 = ONES * b'\\' as u64;
+    const SPACE: u64 = ONES * 0x20;
+
+    let rest = bytes.get(at..).unwrap_or_default();
+    let (words, _) = rest.as_chunks::<8>();
+    for word in words {
+        let word = u64::from_le_bytes(*word);
+        let quote = word ^ QUOTE;
+        let backslash = word ^ BACKSLASH;
+        // Bytes below the lowest hit are exact; a borrow can only set bits above it.
+        let hits = ((quote.wrapping_sub(ONES) & !quote)
+            | (backslash.wrapping_sub(ONES) & !backslash)
+            | (word.wrapping_sub(SPACE) & !word))
+            & HIGH;
+        if hits != 0 {
+            return at + hits.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    while let Some(byte) = bytes.get(at) {
+        if matches!(byte, b'"' | b'\\' | 0..0x20) {
+            return at;
+        }
+        at += 1;
+    }
+    bytes.len()
+}
+
+fn kind_of(value: &str) -> Kind {
+    match value.as_bytes().first() {
+        Some(b'{') => Kind::Object,
+        Some(b'[') => Kind::Array,
+        Some(b'"') => Kind::String,
+        Some(b't' | b'f') => Kind::Bool,
+        Some(b'n') => Kind::Null,
+        _ => Kind::Number,
+    }
+}
+
+fn number_as_u64(value: &str) -> Option<u64> {
+    if kind_of(value) != Kind::Number {
+        return None;
+    }
+    value.parse().ok().or_else(|| {
+        let number: f64 = value.parse().ok()?;
+        (number >= 0.0 && number.fract() == 0.0 && number < 9e15).then_some(number as u64)
+    })
 }
 
 fn slice(text: &ByteString, start: usize, end: usize) -> ByteString {
