@@ -180,6 +180,19 @@ impl Raw {
             .map(|(_, value)| value)
     }
 
+    /// Several fields in one walk over the object, in the order of `keys`.
+    #[must_use]
+    pub fn fields<const N: usize>(&self, keys: [&str; N]) -> [Option<Raw>; N] {
+        let mut found = [const { None }; N];
+        for (name, value) in self.object() {
+            let name = name.decode();
+            if let Some(place) = keys.iter().position(|key| *key == name) {
+                found[place] = Some(value);
+            }
+        }
+        found
+    }
+
     /// The field `key` as a text, if it is a string.
     #[must_use]
     pub fn text_field(&self, key: &str) -> Option<Text> {
