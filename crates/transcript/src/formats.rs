@@ -1,5 +1,19 @@
 //! The formats that can be read. To add one, write a file beside the others and name it in [`ALL`].
 
+mod chat_message;
+mod chatgpt;
+mod claude_ai;
+mod finetune;
+mod glance;
+mod langchain;
+mod mini_swe_agent;
+mod moment;
+mod openhands;
+mod recover;
+mod sharegpt;
+mod swe_agent;
+mod tau_bench;
+
 use crate::conversation::{ReadError, Source, SourceText};
 
 /// One session-file or request format.
@@ -29,4 +43,14 @@ pub struct Probe<'a> {
 }
 
 /// All formats, in the order in which they are asked.
-pub static ALL: &[&dyn Format] = &[];
+pub static ALL: &[&dyn Format] = &[
+    &openhands::OpenHands,
+    &swe_agent::SweAgent,
+    &mini_swe_agent::MiniSweAgent,
+    &tau_bench::TauBench,
+    &langchain::LangChain,
+    &sharegpt::ShareGpt,
+    &finetune::FineTune,
+    &chatgpt::ChatGpt,
+    &claude_ai::ClaudeAi,
+];
