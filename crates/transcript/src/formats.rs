@@ -1,5 +1,6 @@
 //! The formats that can be read. To add one, write a file beside the others and name it in [`ALL`].
 
+mod aider;
 mod chat_message;
 mod chatgpt;
 mod claude_ai;
@@ -53,4 +54,5 @@ pub static ALL: &[&dyn Format] = &[
     &finetune::FineTune,
     &chatgpt::ChatGpt,
     &claude_ai::ClaudeAi,
+    &aider::Aider,
 ];
