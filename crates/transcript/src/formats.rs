@@ -4,14 +4,18 @@ mod aider;
 mod chat_message;
 mod chatgpt;
 mod claude_ai;
+mod dialogue;
 mod finetune;
 mod glance;
 mod langchain;
 mod mini_swe_agent;
 mod moment;
 mod openhands;
+#[cfg(test)]
+mod recognition;
 mod recover;
 mod sharegpt;
+mod specstory;
 mod swe_agent;
 mod tau_bench;
 
@@ -55,4 +59,6 @@ pub static ALL: &[&dyn Format] = &[
     &chatgpt::ChatGpt,
     &claude_ai::ClaudeAi,
     &aider::Aider,
+    &specstory::SpecStory,
+    &dialogue::Dialogue,
 ];

@@ -803,6 +803,15 @@ mod tests {
     }
 
     #[test]
+    fn several_fields_are_found_in_one_walk() {
+        let object = Raw::parse(r#"{"a":1,"b":2,"a":3}"#).unwrap();
+        let [b, c, a] = object.fields(["b", "c", "a"]);
+        assert_eq!(b.unwrap().as_str(), "2");
+        assert_eq!(c, None);
+        assert_eq!(a.unwrap().as_str(), "3");
+    }
+
+    #[test]
     fn nesting_up_to_the_limit_is_read() {
         let deep = "[".repeat(NESTING_MAX) + &"]".repeat(NESTING_MAX);
         assert_eq!(Raw::parse(deep.as_str()).unwrap().array().count(), 1);
