@@ -1,7 +1,7 @@
 //! Aider's `.aider.chat.history.md`: all sessions of a project in one file.
 //!
 //! `# aider chat started at ...` begins a session, `#### ` a line of the user, `> ` a line of aider's console;
-//! everything else is the model's. Headings and quotes in an answer look the same as aider's own marks, so code fences
+//! everything else is the model's, or before the first line of the user what aider printed without its mark. Headings and quotes in an answer look the same as aider's own marks, so code fences
 //! are followed, and a quote is told from the console by the line break that aider puts behind its own lines.
 //!
 //! What the console says is the result of a tool without a call, except for `Applied edit to ...`: that is given as a
@@ -164,7 +164,7 @@ impl Reader<'_> {
                 results.push(result);
             }
         }
-        let text = unprefixed(self.source, piece.text, ">");
+        let text = unprefixed(self.source, piece.text, piece.prefix());
         if !text.is_empty() {
             results.push(result("".into(), text));
         }
@@ -245,11 +245,11 @@ fn is_clients(text: &str) -> bool {
             && !REQUESTS.iter().any(|request| text.starts_with(request))
             // A path is no command.
             && !text.split_whitespace().next().is_some_and(|word| word[1..].contains('/')));
+    let first_line = text.lines().next().unwrap_or_default();
     is_command
-        || text.starts_with("# Fix any errors below")
-        || text.starts_with("The LLM did not conform to the edit format")
-        || text.contains("SEARCH/REPLACE block failed to match!")
-        || text.contains("SEARCH/REPLACE blocks failed to match!")
+        || first_line.starts_with("# Fix any errors below")
+        || first_line.starts_with("The LLM did not conform to the edit format")
+        || (first_line.contains("SEARCH/REPLACE block") && first_line.contains("failed to match"))
 }
 
 /// The model that a line of the banner names.
@@ -269,8 +269,12 @@ fn usage(counts: &str) -> Option<Usage> {
     let mut sent = None;
     let counts = counts.split("Cost:").next().unwrap_or(counts);
     for part in counts.split(", ") {
-        let (number, what) = part.trim().split_once(' ')?;
-        let count = tokens(number)?;
+        let Some((number, what)) = part.trim().split_once(' ') else {
+            continue;
+        };
+        let Some(count) = tokens(number) else {
+            continue; // "cache costs not included"
+        };
         match what.trim_end_matches(|c: char| !c.is_ascii_alphabetic()) {
             "sent" => sent = Some(count),
             "cache write" => usage.cache_write = count,

@@ -35,22 +35,7 @@ impl Whole {
         if !matches!(opening, Some(b'{' | b'[')) {
             return None;
         }
-        Some(match Raw::parse(text.clone()) {
-            Ok(root) => Self::intact(&root),
-            Err(_) => Self::damaged(text),
-        })
-    }
-
-    fn intact(root: &Raw) -> Self {
-        Self {
-            elements: (root.kind() == Kind::Array).then(|| root.array().collect()),
-            fields: root.object().collect(),
-            torn: None,
-            skipped: Vec::new(),
-        }
-    }
-
-    fn damaged(text: &ByteString) -> Self {
+        // Going from member to member checks and finds them in one pass, whether the file is whole or not.
         let mut walk = Walk { text, at: 0 };
         let mut whole = Self::default();
         if walk.take(b'[') {
@@ -66,7 +51,7 @@ impl Whole {
                 reason: "damaged JSON: everything from here on was passed over".to_owned(),
             });
         }
-        whole
+        Some(whole)
     }
 
     /// The field `name`, if it is complete.
@@ -102,36 +87,32 @@ pub(crate) struct Rows {
 pub(crate) fn rows(text: &ByteString) -> Rows {
     let mut found = Rows::default();
     let mut walk = Walk { text, at: 0 };
+    if walk.take(b'[') {
+        // One big array, whole or torn; unless another value follows, as in lines that are arrays.
+        let (elements, is_closed) = walk.elements();
+        walk.skip_space();
+        let rest = &text[walk.at..];
+        if !elements.is_empty() && !(is_closed && rest.starts_with(['[', '{'])) {
+            found.rows = elements.into_iter().map(|row| (0, row)).collect();
+            if !rest.is_empty() {
+                found.skip(line_of(text, walk.at), rest.len());
+            }
+            return found;
+        }
+        walk.at = 0;
+    }
     let mut line = 1;
     let mut counted = 0;
     loop {
         walk.skip_space();
         if walk.at >= text.len() {
-            break;
+            return found;
         }
         let start = walk.at;
         line += newlines(text, counted, start);
         counted = start;
         match walk.value() {
             Ok(value) => found.rows.push((line, value)),
-            Err((_, error_at)) if found.rows.is_empty() && text[start..].starts_with('[') => {
-                // One big array that is torn: its complete elements count.
-                let whole = Whole::damaged(text);
-                found.rows = whole
-                    .elements
-                    .unwrap_or_default()
-                    .into_iter()
-                    .map(|row| (0, row))
-                    .collect();
-                found.skipped.extend(whole.skipped);
-                if found.rows.is_empty() && error_at < text.len() {
-                    found.skipped.clear();
-                    walk.at = resume_at(text, start, error_at);
-                    found.skip(line, walk.at - start);
-                    continue;
-                }
-                return found;
-            }
             Err((kind, error_at)) => {
                 walk.at = if kind == JsonErrorKind::UnexpectedEnd {
                     text.len()
@@ -142,12 +123,6 @@ pub(crate) fn rows(text: &ByteString) -> Rows {
             }
         }
     }
-    if let [(_, only)] = found.rows.as_slice()
-        && only.kind() == Kind::Array
-    {
-        found.rows = only.array().map(|row| (0, row)).collect();
-    }
-    found
 }
 
 impl Rows {

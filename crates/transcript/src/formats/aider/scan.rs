@@ -22,6 +22,17 @@ pub(super) struct Piece<'a> {
     pub(super) line: usize,
 }
 
+impl Piece<'_> {
+    /// What its lines begin with, if anything.
+    pub(super) fn prefix(&self) -> &'static str {
+        match self.kind {
+            PieceKind::User => "####",
+            PieceKind::Console if self.text.starts_with('>') => ">",
+            PieceKind::Console | PieceKind::Answer => "",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PieceKind {
     User,
@@ -87,6 +98,7 @@ impl<'a> Session<'a> {
             start: 0,
             start_line: self.line,
             kind: None,
+            is_banner: self.started.is_some(),
             fence: None,
             rewinds: 0,
             last_fence_end: last_bare_fence(self.text),
@@ -103,6 +115,8 @@ struct Cutter<'a> {
     start: usize,
     start_line: usize,
     kind: Option<PieceKind>,
+    /// Whether the user has not said anything yet since the header, so that there is nothing to answer.
+    is_banner: bool,
     /// The open code fence of an answer.
     fence: Option<Fence>,
     rewinds: usize,
@@ -145,22 +159,21 @@ impl<'a> Cutter<'a> {
     }
 
     fn line(&mut self, text: &'a str, at: usize, line: usize, next: usize) {
+        let first = text.as_bytes().first().copied().unwrap_or(b' ');
         if let Some(fence) = self.fence {
-            if closes(text, &fence) || ends_answer(text) {
+            let is_end = first == b'>' && ends_answer(text);
+            if is_end || closes(text, &fence) {
                 self.fence = None;
             }
-            if !ends_answer(text) {
+            if !is_end {
                 return;
             }
         }
-        let kind = if text.starts_with("#### ") || text.trim_end() == "####" {
-            Some(PieceKind::User)
-        } else if text.starts_with('>') && self.is_console(text) {
-            Some(PieceKind::Console)
-        } else if text.trim().is_empty() {
-            None
-        } else {
-            Some(PieceKind::Answer)
+        let kind = match first {
+            b'#' if text.starts_with("#### ") || text.trim_end() == "####" => Some(PieceKind::User),
+            b'>' if self.is_console(text) => Some(PieceKind::Console),
+            b' ' | b'\t' | b'\r' if text.trim_ascii().is_empty() => None,
+            _ => Some(PieceKind::Answer),
         };
         match kind {
             // Each input of the user ends with a blank line; answers and console output go on.
@@ -203,7 +216,13 @@ impl<'a> Cutter<'a> {
             return;
         };
         let text = self.text[self.start..end].trim_end();
-        let is_preamble = kind == PieceKind::Answer && self.pieces.is_empty();
+        let is_preamble = kind == PieceKind::Answer && self.pieces.is_empty() && !self.is_banner;
+        let kind = if kind == PieceKind::Answer && self.is_banner {
+            PieceKind::Console
+        } else {
+            kind
+        };
+        self.is_banner &= kind != PieceKind::User;
         // What stands before the first mark was not said by anybody.
         if !is_preamble {
             self.pieces.push(Piece {
@@ -221,7 +240,7 @@ fn ends_answer(line: &str) -> bool {
 }
 
 fn fence_mark(line: &str) -> Option<(u8, usize)> {
-    let line = line.trim_start();
+    let line = line.trim_ascii_start();
     let mark = *line
         .as_bytes()
         .first()
@@ -238,7 +257,7 @@ fn closes(line: &str, fence: &Fence) -> bool {
 }
 
 fn is_bare(line: &str, length: usize) -> bool {
-    line.trim().len() == length
+    line.trim_ascii().len() == length
 }
 
 fn last_bare_fence(text: &str) -> Option<usize> {

@@ -48,6 +48,14 @@ fn lines_of_the_user_are_one_message() {
 }
 
 #[test]
+fn what_is_printed_before_the_user_speaks_is_no_answer() {
+    check(
+        "# aider chat started at 2025-03-01 10:00:00\n\nOption:\n  a: 1\n\n> Aider v0.75.0  \n\n#### hi  \n\nHello\n",
+        "Tool: result[ \"Option:\\n  a: 1\"]\nTool: result[ \"Aider v0.75.0\"]\nUser: \"hi\"\nAssistant: \"Hello\"\n",
+    );
+}
+
+#[test]
 fn headings_and_quotes_of_an_answer_are_not_marks() {
     check(
         "#### write docs  \n\n# Title\n\n> a quote\n\n```markdown\n#### not the user\n> not the console  \n```\nend\n\n#### next  \n",
@@ -95,6 +103,10 @@ fn usage_lines_are_read_in_every_form() {
     check(
         "202 sent, 2,728 cache hit, 18 received.",
         [202, 0, 2728, 18],
+    );
+    check(
+        "529 sent, 90 received, cache costs not included. Cost: $0.01 message",
+        [529, 0, 0, 90],
     );
     assert_eq!(usage("many sent"), None);
     let found = read("#### a  \n\nb\n\n> Tokens: 10 sent, 2 received.\n");
