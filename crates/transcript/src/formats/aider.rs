@@ -219,6 +219,9 @@ fn unprefixed(source: &ByteString, lines: &str, prefix: &str) -> ByteString {
         (line.len() - rest.len(), rest.trim_end().len())
     };
     let trimmed = lines.trim_end();
+    if prefix.is_empty() {
+        return source.slice_ref(trimmed);
+    }
     if !trimmed.contains('\n') {
         let (start, length) = strip(trimmed);
         return source.slice_ref(trimmed[start..start + length].trim_start());

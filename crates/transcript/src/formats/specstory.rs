@@ -59,6 +59,9 @@ impl Format for SpecStory {
     }
 }
 
+/// What is written where the user stopped the agent.
+const INTERRUPTED: &str = "[Request interrupted by user";
+
 /// The heading of one message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Heading<'a> {
@@ -206,12 +209,13 @@ impl<'a> Reader<'a> {
             return;
         }
         // The prompt of a sub-agent is written as an agent's message without a model.
-        let is_prompt = heading.is_sidechain && heading.model.is_none();
+        let is_notice = body.starts_with(INTERRUPTED);
+        let is_prompt = heading.is_sidechain && heading.model.is_none() && !is_notice;
         if is_prompt {
             self.conversations.push(Conversation::default());
         }
         let at_ms = heading.time.and_then(moment::at_ms);
-        if heading.is_user || is_prompt {
+        if heading.is_user || is_prompt || is_notice {
             let author = self.author(body, &heading);
             let mut message = Message::new(Role::User, vec![self.text(body)]);
             message.author = if is_prompt { Author::Role } else { author };
@@ -240,7 +244,8 @@ impl<'a> Reader<'a> {
 
     /// Who wrote what stands below a user's heading.
     fn author(&mut self, body: &str, heading: &Heading<'a>) -> Author {
-        const CLIENT: [&str; 8] = [
+        const CLIENT: [&str; 9] = [
+            INTERRUPTED,
             "<local-command-stdout>",
             "<local-command-stderr>",
             "<local-command-caveat>",

@@ -179,9 +179,12 @@ fn what_the_client_put_in_is_told_from_the_user() {
 #[test]
 fn sub_agents_have_conversations_of_their_own() {
     let found = read(
-        "_**User**_\n\nGo\n\n_**Agent - sidechain (2026-01-12 15:00:00Z)**_\n\nLook around.\n\n_**Agent - sidechain (small 2026-01-12 15:00:01Z)**_\n\nSeen.\n\n_**Agent (m 2026-01-12 15:00:02Z)**_\n\nDone.\n",
+        "_**User**_\n\nGo\n\n_**Agent - sidechain (2026-01-12 15:00:00Z)**_\n\nLook around.\n\n_**Agent - sidechain (small 2026-01-12 15:00:01Z)**_\n\nSeen.\n\n_**Agent - sidechain (2026-01-12 15:00:02Z)**_\n\n[Request interrupted by user]\n\n_**Agent (m 2026-01-12 15:00:02Z)**_\n\nDone.\n",
     );
-    assert_eq!(found[1].id, "abc-1/sidechain-1");
+    assert_eq!(
+        (found.len(), found[1].id.as_str()),
+        (2, "abc-1/sidechain-1")
+    );
     assert_eq!(
         outline(&found[0].messages),
         "User: \"Go\"\nAssistant: \"Done.\"\n"
