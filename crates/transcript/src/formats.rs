@@ -1,6 +1,24 @@
 //! The formats that can be read. To add one, write a file beside the others and name it in [`ALL`].
 
 pub mod request;
+mod aider;
+mod chat_message;
+mod chatgpt;
+mod claude_ai;
+mod dialogue;
+mod finetune;
+mod glance;
+mod langchain;
+mod mini_swe_agent;
+mod moment;
+mod openhands;
+#[cfg(test)]
+mod recognition;
+mod recover;
+mod sharegpt;
+mod specstory;
+mod swe_agent;
+mod tau_bench;
 
 use crate::conversation::{ReadError, Source, SourceText};
 
@@ -53,6 +71,18 @@ pub static ALL: &[&dyn Format] = &[
     &gemini::Gemini,
     &opencode::OpenCode,
     &pi::Pi,
+    &openhands::OpenHands,
+    &swe_agent::SweAgent,
+    &mini_swe_agent::MiniSweAgent,
+    &tau_bench::TauBench,
+    &langchain::LangChain,
+    &sharegpt::ShareGpt,
+    &finetune::FineTune,
+    &chatgpt::ChatGpt,
+    &claude_ai::ClaudeAi,
+    &aider::Aider,
+    &specstory::SpecStory,
+    &dialogue::Dialogue,
 ];
 
 #[cfg(test)]

@@ -175,6 +175,19 @@ impl Raw {
             .map(|(_, value)| value)
     }
 
+    /// Several fields in one walk over the object, in the order of `keys`.
+    #[must_use]
+    pub fn fields<const N: usize>(&self, keys: [&str; N]) -> [Option<Raw>; N] {
+        let mut found = [const { None }; N];
+        for (name, value) in self.object() {
+            let name = name.decode();
+            if let Some(place) = keys.iter().position(|key| *key == name) {
+                found[place] = Some(value);
+            }
+        }
+        found
+    }
+
     /// The field `key` as a text, if it is a string.
     #[must_use]
     pub fn text_field(&self, key: &str) -> Option<Text> {
@@ -929,6 +942,15 @@ mod tests {
             NESTING_MAX,
             JsonErrorKind::TooDeep,
         );
+    }
+
+    #[test]
+    fn several_fields_are_found_in_one_walk() {
+        let object = Raw::parse(r#"{"a":1,"b":2,"a":3}"#).unwrap();
+        let [b, c, a] = object.fields(["b", "c", "a"]);
+        assert_eq!(b.unwrap().as_str(), "2");
+        assert_eq!(c, None);
+        assert_eq!(a.unwrap().as_str(), "3");
     }
 
     #[test]
