@@ -167,9 +167,13 @@ impl Redactor {
                 markers.extend(marker_at(text, hit.start()));
             }
             for &index in rules {
+                let rule = &self.rules[index];
+                if !rule.can_follow(text.as_bytes(), hit.end()) {
+                    continue;
+                }
                 let after = found.last().map_or(0, |(range, _)| range.end);
                 found.extend(
-                    self.secret_at(text, hit.start(), after, &self.rules[index])
+                    self.secret_at(text, hit.start(), after, rule)
                         .map(|range| (range, index)),
                 );
             }

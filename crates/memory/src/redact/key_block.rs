@@ -139,8 +139,8 @@ fn undecorated(line: &str) -> &str {
     let line = line[number..]
         .strip_prefix(['\t', '→', ':'])
         .unwrap_or(line);
-    line.trim_start_matches(|c: char| matches!(c, ' ' | '\t' | '>' | '|' | '"' | '\'' | '-'))
-        .trim_end_matches(|c: char| matches!(c, ' ' | '\t' | '\r' | '"' | '\'' | ',' | ';' | '\\'))
+    line.trim_start_matches([' ', '\t', '>', '|', '"', '\'', '-'])
+        .trim_end_matches([' ', '\t', '\r', '"', '\'', ',', ';', '\\'])
         .trim_end_matches("\\r")
 }
 

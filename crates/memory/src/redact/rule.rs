@@ -54,10 +54,20 @@ pub(super) struct Rule {
     pub(super) value: Kind,
     #[serde(default)]
     not_after: Vec<String>,
+    #[serde(default)]
+    followed_by: String,
     pub(super) span: Option<Span>,
     #[serde(default)]
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "examples are there for the tests")
+    )]
     pub(super) finds: Vec<Example>,
     #[serde(default)]
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "examples are there for the tests")
+    )]
     pub(super) leaves: Vec<String>,
     #[serde(skip)]
     regex: OnceLock<Result<Regex, regex::Error>>,
@@ -129,6 +139,14 @@ impl Rule {
                 id: self.id.clone(),
                 source: error.clone(),
             })
+    }
+
+    /// Whether what follows the keyword, from `end` on, can lead to a match. Cheaper than trying.
+    pub(super) fn can_follow(&self, text: &[u8], end: usize) -> bool {
+        self.followed_by.is_empty()
+            || text
+                .get(end)
+                .is_some_and(|byte| self.followed_by.as_bytes().contains(byte))
     }
 
     /// Whether the words before the keyword say that this is no secret: `next_page_` before `token`.

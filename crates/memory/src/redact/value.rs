@@ -21,7 +21,7 @@ pub(super) enum Kind {
     Random,
     /// As `Random`, but UUIDs are names of things.
     RandomNotUuid,
-    /// What follows `Authorization:`.
+    /// What follows `Authorization:` or `Cookie:`.
     Header,
 }
 
@@ -185,6 +185,7 @@ pub(super) fn accepts(kind: Kind, place: &Place<'_>, entropy_min: f64) -> bool {
         Kind::Header => {
             !is_called(place.text, end)
                 && !traits.is_dotted_path
+                && !value.contains("://")
                 && (traits.digits > 0
                     || value.ends_with('=')
                     || value.len() >= 12 && traits.humps >= 3)
