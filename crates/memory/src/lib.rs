@@ -3,6 +3,7 @@ pub mod cues;
 pub mod document;
 pub mod extract;
 pub mod json_form;
+pub mod redact;
 pub mod render;
 pub mod schema;
 pub mod update;

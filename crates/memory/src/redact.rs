@@ -1,0 +1,318 @@
+//! Redaction: secrets in a text are replaced by markers.
+//!
+//! A marker names the rule and a short digest of the secret, `[redacted:github-token:1f3a]`, so that a reader still
+//! sees what stood there and whether two places held the same. Rules are data (`data/redaction.toml`): patterns of
+//! vendors' keys, shapes such as JSON web tokens and key blocks, and values next to telling names.
+//!
+//! It does not judge what a text means: names, addresses and other personal data stay, and so do hashes, UUIDs and
+//! commit ids. It does not decode: a secret in base64 of something else is not seen. Text that is still in its JSON
+//! escapes is understood as far as quotes and line ends go.
+//!
+//! # The digest
+//! It has 16 bits. Whoever holds a marker can rule out all but one in 65,536 guesses of a weak password at best, and
+//! cannot confirm one; a digest long enough to be unique would confirm it. Two secrets of one document share a digest
+//! by chance once in 65,536 pairs, which costs a reader little. With [`Redactor::with_key`] the digest depends on a
+//! key of the caller, and whoever lacks the key learns nothing; without it, markers are the same everywhere, which
+//! keeps memories reproducible.
+//!
+//! ```
+//! use throughline_memory::redact::Redactor;
+//!
+//! let text = ["DB=postgres://app:", "kiwi-", "plum", "@db.local/x"].concat();
+//! let safe = Redactor::embedded().redact(&text);
+//! assert!(safe.starts_with("DB=postgres://app:[redacted:url-password:"));
+//! assert_eq!(Redactor::embedded().redact(&safe), safe);
+//! ```
+
+mod key_block;
+mod rule;
+mod value;
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+
+pub use rule::RuleError;
+use rule::{Rule, Span};
+
+/// How much of a text a rule's pattern looks at from its keyword on, in bytes. Bounds the work per keyword.
+const WINDOW_BYTES: usize = 4096;
+
+/// How often the result is looked at again. A replacement can lay bare what was hidden by its neighbour, so that one
+/// pass is not always enough; every pass takes text away, and two are what real texts need.
+const PASSES_MAX: usize = 16;
+
+/// The start of every marker.
+const MARKER_START: &str = "[redacted:";
+
+/// The rules' source, as it is built in.
+const EMBEDDED: &str = include_str!("../data/redaction.toml");
+
+/// Finds secrets and replaces them by markers. Build it once: it is cheap to use and costly to make.
+#[derive(Debug)]
+pub struct Redactor {
+    rules: Vec<Rule>,
+    /// All keywords and the start of a marker.
+    keywords: AhoCorasick,
+    /// For every keyword the indices of its rules; none for the start of a marker.
+    rules_of_keyword: Vec<Vec<usize>>,
+    key: [u8; blake3::KEY_LEN],
+}
+
+/// A secret in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding<'a> {
+    /// Where it is, in bytes.
+    pub range: Range<usize>,
+    /// Id of the rule that found it.
+    pub rule: &'a str,
+}
+
+impl Redactor {
+    /// The redactor with the built-in rules.
+    #[must_use]
+    pub fn embedded() -> &'static Self {
+        static EMBEDDED_REDACTOR: LazyLock<Redactor> = LazyLock::new(|| {
+            #[expect(
+                clippy::expect_used,
+                reason = "the rules are part of the program and a test builds them"
+            )]
+            Redactor::build(EMBEDDED).expect("the built-in rules are valid")
+        });
+        &EMBEDDED_REDACTOR
+    }
+
+    /// A redactor with other rules, written like the built-in ones (`data/redaction.toml` explains them).
+    ///
+    /// # Errors
+    /// The first thing that is wrong in the rules, patterns included.
+    pub fn with_rules(rules: &str) -> Result<Self, RuleError> {
+        let redactor = Self::build(rules)?;
+        for rule in &redactor.rules {
+            rule.compile()?;
+        }
+        Ok(redactor)
+    }
+
+    /// Makes the digests in the markers depend on `key`, which may be of any length.
+    #[must_use]
+    pub fn with_key(mut self, key: &[u8]) -> Self {
+        self.key = blake3::derive_key("throughline redaction marker 1", key);
+        self
+    }
+
+    /// Everything but the patterns, which are compiled when they are first needed: most texts need few of them.
+    fn build(rules: &str) -> Result<Self, RuleError> {
+        let rules = rule::parse(rules)?;
+        let mut keywords = vec![MARKER_START.to_owned()];
+        let mut rules_of_keyword = vec![Vec::new()];
+        for (index, rule) in rules.iter().enumerate() {
+            for keyword in &rule.keywords {
+                let keyword = keyword.to_ascii_lowercase();
+                match keywords.iter().position(|known| *known == keyword) {
+                    Some(known) => rules_of_keyword[known].push(index),
+                    None => {
+                        keywords.push(keyword);
+                        rules_of_keyword.push(vec![index]);
+                    }
+                }
+            }
+        }
+        let keywords = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .kind(Some(AhoCorasickKind::DFA))
+            .build(&keywords)?;
+        Ok(Self {
+            rules,
+            keywords,
+            rules_of_keyword,
+            key: blake3::derive_key("throughline redaction marker 1", b""),
+        })
+    }
+
+    /// The text with a marker in the place of every secret; borrowed when there is none.
+    ///
+    /// Redacting a redacted text changes nothing. Linear in the length of the text.
+    #[must_use]
+    pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut redacted = Cow::Borrowed(text);
+        for _ in 0..PASSES_MAX {
+            let findings = self.find(&redacted);
+            if findings.is_empty() {
+                break;
+            }
+            let mut next = String::with_capacity(redacted.len());
+            let mut written = 0;
+            for finding in findings {
+                next.push_str(&redacted[written..finding.range.start]);
+                next.push_str(&self.marker(finding.rule, &redacted[finding.range.clone()]));
+                written = finding.range.end;
+            }
+            next.push_str(&redacted[written..]);
+            redacted = Cow::Owned(next);
+        }
+        redacted
+    }
+
+    /// The secrets in a text, in order and apart from each other. What stands in a marker is none.
+    #[must_use]
+    pub fn find(&self, text: &str) -> Vec<Finding<'_>> {
+        let mut markers: Vec<Range<usize>> = Vec::new();
+        let mut found: Vec<(Range<usize>, usize)> = Vec::new();
+        for hit in self.keywords.find_overlapping_iter(text) {
+            let rules = &self.rules_of_keyword[hit.pattern().as_usize()];
+            if rules.is_empty() {
+                markers.extend(marker_at(text, hit.start()));
+            }
+            for &index in rules {
+                let rule = &self.rules[index];
+                if !rule.can_follow(text.as_bytes(), hit.end()) {
+                    continue;
+                }
+                let after = found.last().map_or(0, |(range, _)| range.end);
+                found.extend(
+                    self.secret_at(text, hit.start(), after, rule)
+                        .map(|range| (range, index)),
+                );
+            }
+        }
+        found.sort_unstable_by_key(|(range, _)| range.start);
+        let mut merged: Vec<(Range<usize>, usize)> = Vec::with_capacity(found.len());
+        for (range, rule) in found {
+            match merged.last_mut() {
+                Some((last, named)) if range.start < last.end => {
+                    last.end = last.end.max(range.end);
+                    *named = rule.min(*named);
+                }
+                _ => merged.push((range, rule)),
+            }
+        }
+        let mut markers = markers.into_iter().peekable();
+        merged.retain(|(range, _)| {
+            while markers
+                .next_if(|marker| marker.end <= range.start)
+                .is_some()
+            {}
+            markers
+                .peek()
+                .is_none_or(|marker| marker.start >= range.end)
+        });
+        merged
+            .into_iter()
+            .map(|(range, rule)| Finding {
+                range,
+                rule: &self.rules[rule].id,
+            })
+            .collect()
+    }
+
+    /// The secret that `rule` sees at its keyword, which begins at `start`. `after` is the end of an earlier finding.
+    fn secret_at(
+        &self,
+        text: &str,
+        start: usize,
+        after: usize,
+        rule: &Rule,
+    ) -> Option<Range<usize>> {
+        if rule.boundary && !is_boundary(text.as_bytes(), start)
+            || rule.is_harmless_after(text.as_bytes(), start)
+        {
+            return None;
+        }
+        let end = text.floor_char_boundary(start.saturating_add(WINDOW_BYTES));
+        let captures = rule.compile().ok()?.captures(&text[start..end])?;
+        let whole = captures.get(0)?;
+        match rule.span {
+            Some(Span::KeyBlock) => return key_block::from_start(text, start, start + whole.end()),
+            Some(Span::KeyBlockEnd) => {
+                return key_block::to_end(text, after, start, start + whole.end());
+            }
+            None => {}
+        }
+        let (secret, is_bare) = match (captures.name("secret"), captures.name("bare")) {
+            (Some(secret), _) => (secret, false),
+            (None, Some(bare)) => (bare, true),
+            (None, None) => (whole, false),
+        };
+        let mut range = start + secret.start()..start + secret.end();
+        if range.end == end {
+            range.end += run_of_token_bytes(&text.as_bytes()[end..]);
+        }
+        let place = value::Place {
+            text,
+            start,
+            value: value::trim(text, range, is_bare),
+            is_bare,
+        };
+        value::accepts(rule.value, &place, rule.entropy).then_some(place.value)
+    }
+
+    /// What takes the place of `secret`.
+    fn marker(&self, rule: &str, secret: &str) -> String {
+        let digest = blake3::keyed_hash(&self.key, secret.as_bytes());
+        let [high, low, ..] = *digest.as_bytes();
+        format!("{MARKER_START}{rule}:{high:02x}{low:02x}]")
+    }
+}
+
+/// The marker that begins at `start`, if one does.
+fn marker_at(text: &str, start: usize) -> Option<Range<usize>> {
+    let rest = text.get(start..)?.strip_prefix(MARKER_START)?;
+    let (rule, rest) = rest.split_at_checked(
+        rest.bytes()
+            .take(rule::ID_BYTES_MAX + 1)
+            .position(|byte| byte == b':')?,
+    )?;
+    let is_marker = rule::is_id(rule)
+        && rest
+            .as_bytes()
+            .get(1..5)?
+            .iter()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        && rest.as_bytes().get(5) == Some(&b']');
+    is_marker.then(|| start..start + MARKER_START.len() + rule.len() + 6)
+}
+
+/// Whether what begins at `start` does not continue a word. An escape (`\n`, `\u003d`, `%3D`, the end of a colour code)
+/// is no word.
+fn is_boundary(text: &[u8], start: usize) -> bool {
+    let before = &text[..start];
+    match before {
+        [] => true,
+        [.., last]
+            if !last.is_ascii_alphanumeric() && !matches!(last, b'_' | b'-') && last.is_ascii() =>
+        {
+            true
+        }
+        [.., b'\\', b'n' | b't' | b'r' | b'b' | b'f'] => true,
+        [.., b'\\', b'u', _, _, _, _] => true,
+        [.., b'%', high, low] => high.is_ascii_hexdigit() && low.is_ascii_hexdigit(),
+        [.., last] if !last.is_ascii() => true,
+        [rest @ .., b'm'] => {
+            let digits = rest
+                .iter()
+                .rev()
+                .take_while(|byte| byte.is_ascii_digit() || **byte == b';')
+                .take(16)
+                .count();
+            digits < rest.len() && rest[rest.len() - digits - 1] == b'['
+        }
+        _ => false,
+    }
+}
+
+/// How many bytes, from the first on, go on with a token.
+fn run_of_token_bytes(bytes: &[u8]) -> usize {
+    bytes
+        .iter()
+        .take_while(|byte| {
+            byte.is_ascii_alphanumeric()
+                || matches!(byte, b'_' | b'-' | b'+' | b'/' | b'=' | b'.' | b'~' | b'%')
+        })
+        .count()
+}
+
+#[cfg(test)]
+mod tests;
