@@ -33,7 +33,11 @@ fn messages(body: &str) -> anyhow::Result<Vec<throughline_transcript::message::M
             continue;
         }
         for message in value.array() {
-            let role = if message.string_field("role").as_deref() == Some("user") { Role::User } else { Role::Assistant };
+            let role = if message.string_field("role").as_deref() == Some("user") {
+                Role::User
+            } else {
+                Role::Assistant
+            };
             let content = message.field("content").unwrap_or_else(|| message.clone());
             let mut blocks = Vec::new();
             if content.kind() == Kind::String {
@@ -45,7 +49,9 @@ fn messages(body: &str) -> anyhow::Result<Vec<throughline_transcript::message::M
                     Some("tool_use") => blocks.push(Block::new(Content::ToolCall(ToolCall {
                         id: block.string_field("id").unwrap_or_default().into(),
                         name: block.string_field("name").unwrap_or_default().into(),
-                        input: ToolInput::Json(block.field("input").unwrap_or_else(|| block.clone())),
+                        input: ToolInput::Json(
+                            block.field("input").unwrap_or_else(|| block.clone()),
+                        ),
                         is_server_side: false,
                     }))),
                     Some("tool_result") => {
@@ -85,10 +91,17 @@ fn extractor(body: &str) -> anyhow::Result<throughline_memory::extract::Extracto
 
 fn count(text: &str) -> usize {
     static TOKENIZER: std::sync::OnceLock<toktok::Tokenizer> = std::sync::OnceLock::new();
-    TOKENIZER.get_or_init(|| toktok::Tokenizer::builtin("cl100k_base").expect("embedded")).count(text.as_bytes())
+    TOKENIZER
+        .get_or_init(|| toktok::Tokenizer::builtin("cl100k_base").expect("embedded"))
+        .count(text.as_bytes())
 }
 
 fn compact(body: &str, budget: usize) -> anyhow::Result<String> {
-    let limit = throughline_memory::extract::Limit { tokens: budget, count: &count };
-    Ok(throughline_memory::render::markdown::render(&extractor(body)?.memory(&limit)))
+    let limit = throughline_memory::extract::Limit {
+        tokens: budget,
+        count: &count,
+    };
+    Ok(throughline_memory::render::markdown::render(
+        &extractor(body)?.memory(&limit),
+    ))
 }

@@ -82,7 +82,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         .with_context(|| format!("cannot read the folder {}", arguments.samples.display()))?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.to_string_lossy().ends_with(".json.gz"))
-        .filter(|path| arguments.only.as_ref().is_none_or(|part| path.to_string_lossy().contains(part)))
+        .filter(|path| {
+            arguments
+                .only
+                .as_ref()
+                .is_none_or(|part| path.to_string_lossy().contains(part))
+        })
         .collect();
     paths.sort();
     if paths.is_empty() {
@@ -95,10 +100,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         if arguments.features {
             let cwd = sample.cwd.clone().unwrap_or_default();
             for (name, features) in crate::extractor(sample.request.get())?.name_features() {
-                let local = name.strip_prefix(&cwd).map_or(name.as_str(), |rest| rest.trim_start_matches('/'));
+                let local = name
+                    .strip_prefix(&cwd)
+                    .map_or(name.as_str(), |rest| rest.trim_start_matches('/'));
                 let is_needed = sample.needed.iter().any(|needed| needed.text == local);
                 let features: Vec<_> = features.iter().map(|value| format!("{value:.4}")).collect();
-                println!("{},{},{}", sample.id, u8::from(is_needed), features.join(","));
+                println!(
+                    "{},{},{}",
+                    sample.id,
+                    u8::from(is_needed),
+                    features.join(",")
+                );
             }
             continue;
         }
@@ -116,13 +128,27 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 fs::write(folder.join(format!("{}-{budget}.md", sample.id)), &memory)?;
             }
             for corpus in [sample.corpus.as_str(), "~all"] {
-                totals.entry((corpus.to_owned(), budget)).or_default().add(&score);
+                totals
+                    .entry((corpus.to_owned(), budget))
+                    .or_default()
+                    .add(&score);
             }
         }
     }
     println!(
         "{:28} {:>6} {:>4} {:>6} {:>4} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6}",
-        "corpus", "budget", "n", "tokens", "over", "fur", "ctx", "users", "corr", "errors", "files", "MB/s"
+        "corpus",
+        "budget",
+        "n",
+        "tokens",
+        "over",
+        "fur",
+        "ctx",
+        "users",
+        "corr",
+        "errors",
+        "files",
+        "MB/s"
     );
     for ((corpus, budget), score) in &totals {
         println!("{}", row(corpus.trim_start_matches('~'), *budget, score));
@@ -140,7 +166,11 @@ fn read(path: &Path) -> anyhow::Result<Sample> {
 
 fn row(name: &str, budget: usize, score: &Score) -> String {
     let share = |share: Share| {
-        if share.of == 0 { "     -".to_owned() } else { format!("{:6.1}", 100.0 * share.kept as f64 / share.of as f64) }
+        if share.of == 0 {
+            "     -".to_owned()
+        } else {
+            format!("{:6.1}", 100.0 * share.kept as f64 / share.of as f64)
+        }
     };
     format!(
         "{name:28} {budget:6} {:4} {:6} {:4} {} {} {} {} {} {} {:6.1}",
@@ -205,7 +235,10 @@ impl Scorer {
         const STOP: &str = "the a an and or of to in on for with from that this it is are was were be been as at by not no \
              but if then so we you i he she they them his her its our your can will would should could has have had do does did";
         Ok(Self {
-            identifiers: PATTERNS.into_iter().map(Regex::new).collect::<Result<_, _>>()?,
+            identifiers: PATTERNS
+                .into_iter()
+                .map(Regex::new)
+                .collect::<Result<_, _>>()?,
             word: regex::Regex::new("[A-Za-z]{3,}")?,
             stop: STOP.split_whitespace().collect(),
         })
@@ -214,12 +247,17 @@ impl Scorer {
     fn score(&self, sample: &Sample, memory: &str, budget: usize, list_missing: bool) -> Score {
         let tokens = crate::count(memory);
         let local = match &sample.cwd {
-            Some(cwd) => memory.replace(&format!("{cwd}/"), "").replace(cwd.as_str(), "."),
+            Some(cwd) => memory
+                .replace(&format!("{cwd}/"), "")
+                .replace(cwd.as_str(), "."),
             None => memory.to_owned(),
         };
         let lines: Vec<&str> = local.split('\n').collect();
         let folded = fold(memory);
-        let mut found = Share { kept: 0, of: sample.needed.len() };
+        let mut found = Share {
+            kept: 0,
+            of: sample.needed.len(),
+        };
         let mut in_context = found;
         for needed in &sample.needed {
             if contains(&local, &needed.text) {
@@ -234,7 +272,12 @@ impl Scorer {
             }
         }
         let verbatim = |texts: &[String], length: usize| Share {
-            kept: texts.iter().filter(|text| folded.contains(&fold(text).chars().take(length).collect::<String>())).count(),
+            kept: texts
+                .iter()
+                .filter(|text| {
+                    folded.contains(&fold(text).chars().take(length).collect::<String>())
+                })
+                .count(),
             of: texts.len(),
         };
         Score {
@@ -247,7 +290,11 @@ impl Scorer {
             corrections: verbatim(&sample.corrections, 240),
             errors: verbatim(&sample.errors, 200),
             files: Share {
-                kept: sample.files.iter().filter(|file| contains(&local, file)).count(),
+                kept: sample
+                    .files
+                    .iter()
+                    .filter(|file| contains(&local, file))
+                    .count(),
                 of: sample.files.len(),
             },
             bytes: 0,
@@ -258,14 +305,31 @@ impl Scorer {
     fn stands_in_context(&self, lines: &[&str], needed: &Needed) -> bool {
         lines.iter().any(|line| {
             line.match_indices(&needed.text).any(|(at, text)| {
-                let before: String = line[..at].chars().rev().take(180).collect::<Vec<_>>().into_iter().rev().collect();
+                let before: String = line[..at]
+                    .chars()
+                    .rev()
+                    .take(180)
+                    .collect::<Vec<_>>()
+                    .into_iter()
+                    .rev()
+                    .collect();
                 let after: String = line[at + text.len()..].chars().take(180).collect();
                 let mut around = format!("{before} {after}");
                 for identifier in &self.identifiers {
                     around = identifier.replace_all(&around, " ").into_owned();
                 }
-                let words: HashSet<String> = self.word.find_iter(&around).map(|word| word.as_str().to_lowercase()).collect();
-                words.iter().filter(|word| !self.stop.contains(word.as_str()) && needed.context.contains(*word)).count() >= 3
+                let words: HashSet<String> = self
+                    .word
+                    .find_iter(&around)
+                    .map(|word| word.as_str().to_lowercase())
+                    .collect();
+                words
+                    .iter()
+                    .filter(|word| {
+                        !self.stop.contains(word.as_str()) && needed.context.contains(*word)
+                    })
+                    .count()
+                    >= 3
             })
         })
     }
@@ -280,7 +344,9 @@ fn contains(text: &str, part: &str) -> bool {
     let mut from = 0;
     while let Some(at) = text[from..].find(part) {
         let start = from + at;
-        if !is_word(text[..start].chars().next_back()) && !is_word(text[start + part.len()..].chars().next()) {
+        if !is_word(text[..start].chars().next_back())
+            && !is_word(text[start + part.len()..].chars().next())
+        {
             return true;
         }
         from = start + text[start..].chars().next().map_or(1, char::len_utf8);

@@ -6,8 +6,8 @@
 //! What it deliberately does not do: rephrase. Whatever stands in a memory stood in the transcript, apart from the few
 //! words that say how it came there.
 
-pub mod identifiers;
 mod folder;
+pub mod identifiers;
 mod names;
 mod pack;
 pub mod rank;
@@ -16,7 +16,9 @@ mod tools;
 use std::collections::HashMap;
 
 use throughline_transcript::json::Text;
-use throughline_transcript::message::{Author, Block, Content, Message, Role, ToolCall, ToolResult};
+use throughline_transcript::message::{
+    Author, Block, Content, Message, Role, ToolCall, ToolResult,
+};
 
 use crate::cues::{self, Circumstances, Cue, Outcome, OutputKind, StatementKind, Voice};
 use names::{Class, Names};
@@ -204,7 +206,12 @@ impl Extractor {
             }
         }
         self.buffer = buffer;
-        self.texts.push(Spoken { message: self.messages, at_ms: message.at_ms, class, text: text.clone() });
+        self.texts.push(Spoken {
+            message: self.messages,
+            at_ms: message.at_ms,
+            class,
+            text: text.clone(),
+        });
         number
     }
 
@@ -218,17 +225,24 @@ impl Extractor {
     /// Reads what came in the user's name: their words, or a client's report that they stopped or refused something.
     fn read_request(&mut self, message: &Message, text: &str) {
         let text = &text[..text.floor_char_boundary(SPOKEN_BYTES_MAX)];
-        let circumstances =
-            Circumstances { after_interruption: self.is_interrupted, is_first: self.requests.is_empty() };
+        let circumstances = Circumstances {
+            after_interruption: self.is_interrupted,
+            is_first: self.requests.is_empty(),
+        };
         let sentences = cues::user_sentences(text, circumstances);
         self.is_interrupted = cues::interruption(text).is_some();
-        let mut own = sentences.iter().filter(|sentence| sentence.voice != Voice::Injected);
+        let mut own = sentences
+            .iter()
+            .filter(|sentence| sentence.voice != Voice::Injected);
         let Some(first) = own.next() else { return };
         let last = own.next_back().unwrap_or(first);
         // Between the first and the last of the person's words a client may have put something in.
         let mut words = String::new();
         let mut from = first.range.start;
-        for injected in sentences.iter().filter(|sentence| sentence.voice == Voice::Injected) {
+        for injected in sentences
+            .iter()
+            .filter(|sentence| sentence.voice == Voice::Injected)
+        {
             if injected.range.start >= from && injected.range.end <= last.range.end {
                 words.push_str(&text[from..injected.range.start]);
                 words.push(' ');
@@ -247,7 +261,11 @@ impl Extractor {
             .filter(|sentence| sentence.voice != Voice::Injected && sentence.cues.ledger() >= 40)
             .map(|sentence| (fold(sentence.text), sentence.cues.ledger()))
             .collect();
-        let ledger = rules.iter().map(|(_, confidence)| *confidence).max().unwrap_or(0);
+        let ledger = rules
+            .iter()
+            .map(|(_, confidence)| *confidence)
+            .max()
+            .unwrap_or(0);
         let is_small_talk = sentences.iter().all(|sentence| {
             sentence.cues.has(Cue::SmallTalk, 50) && !sentence.cues.has(Cue::Request, 30)
         });
@@ -270,16 +288,19 @@ impl Extractor {
             if statement.confidence < 40 {
                 continue;
             }
-            keep(&mut self.statements, Statement {
-                kind: statement.kind,
-                message: self.messages,
-                at_ms: message.at_ms,
-                text: fold(statement.text),
-                claim: fold(statement.claim),
-                reason: statement.reason.map(fold),
-                constraint: statement.constraint.map(fold),
-                confidence: statement.confidence,
-            });
+            keep(
+                &mut self.statements,
+                Statement {
+                    kind: statement.kind,
+                    message: self.messages,
+                    at_ms: message.at_ms,
+                    text: fold(statement.text),
+                    claim: fold(statement.claim),
+                    reason: statement.reason.map(fold),
+                    constraint: statement.constraint.map(fold),
+                    confidence: statement.confidence,
+                },
+            );
         }
         self.buffer = buffer;
     }
@@ -302,7 +323,10 @@ impl Extractor {
             self.file(path, file_use, number);
         }
         if let Some(steps) = action.plan {
-            self.plan = Some(Plan { message: self.messages, steps });
+            self.plan = Some(Plan {
+                message: self.messages,
+                steps,
+            });
         }
         if !call.id.is_empty() {
             self.calls.insert(call.id.to_string(), key);
@@ -335,7 +359,11 @@ impl Extractor {
     }
 
     fn tool_result(&mut self, message: &Message, result: &ToolResult) {
-        let key = self.calls.get(&*result.call_id).cloned().unwrap_or_default();
+        let key = self
+            .calls
+            .get(&*result.call_id)
+            .cloned()
+            .unwrap_or_default();
         for text in result.texts() {
             self.text(message, Class::Result, text);
             let buffer = std::mem::take(&mut self.buffer);
@@ -357,12 +385,15 @@ impl Extractor {
         };
         for line in cues::output_lines(output, outcome) {
             if line.kind != OutputKind::Error {
-                keep(&mut self.outcomes, OutcomeSeen {
-                    kind: line.kind,
-                    message: self.messages,
-                    at_ms: message.at_ms,
-                    text: fold(line.text),
-                });
+                keep(
+                    &mut self.outcomes,
+                    OutcomeSeen {
+                        kind: line.kind,
+                        message: self.messages,
+                        at_ms: message.at_ms,
+                        text: fold(line.text),
+                    },
+                );
             }
         }
         if let Some(line) = cues::headline_error(output, outcome) {
@@ -385,7 +416,9 @@ impl Extractor {
 
     /// A call that had failed has gone well: what was changed in between?
     fn resolve(&mut self, index: usize) {
-        let Some(error) = self.errors.get_mut(index) else { return };
+        let Some(error) = self.errors.get_mut(index) else {
+            return;
+        };
         let changed: Vec<_> = self
             .files
             .iter()
@@ -405,7 +438,12 @@ impl Extractor {
     /// A folder is it if names are used both with it in front and without it.
     fn root(&self) -> String {
         let mut votes: HashMap<&str, u32> = HashMap::new();
-        for name in self.names.all.iter().filter(|name| name.text.starts_with('/')) {
+        for name in self
+            .names
+            .all
+            .iter()
+            .filter(|name| name.text.starts_with('/'))
+        {
             for (at, _) in name.text.match_indices('/').skip(2).take(12) {
                 let rest = &name.text[at + 1..];
                 if rest.contains('/') && self.names.find(rest).is_some() {
@@ -414,8 +452,11 @@ impl Extractor {
                 }
             }
         }
-        let best = votes.into_iter().max_by_key(|(folder, count)| (*count, std::cmp::Reverse(*folder)));
-        best.filter(|(_, count)| *count >= 2).map_or(String::new(), |(folder, _)| folder.to_owned())
+        let best = votes
+            .into_iter()
+            .max_by_key(|(folder, count)| (*count, std::cmp::Reverse(*folder)));
+        best.filter(|(_, count)| *count >= 2)
+            .map_or(String::new(), |(folder, _)| folder.to_owned())
     }
 
     /// How many texts were read.
@@ -428,7 +469,11 @@ impl Extractor {
     #[doc(hidden)]
     pub fn name_features(&self) -> Vec<(String, [f32; rank::FEATURES])> {
         let texts = self.texts.len() as u32;
-        self.names.all.iter().map(|name| (name.text.to_string(), rank::features(name, texts))).collect()
+        self.names
+            .all
+            .iter()
+            .map(|name| (name.text.to_string(), rank::features(name, texts)))
+            .collect()
     }
 }
 

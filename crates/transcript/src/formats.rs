@@ -1,6 +1,5 @@
 //! The formats that can be read. To add one, write a file beside the others and name it in [`ALL`].
 
-pub mod request;
 mod aider;
 mod chat_message;
 mod chatgpt;
@@ -15,6 +14,7 @@ mod openhands;
 #[cfg(test)]
 mod recognition;
 mod recover;
+pub mod request;
 mod sharegpt;
 mod specstory;
 mod swe_agent;

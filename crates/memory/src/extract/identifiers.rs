@@ -45,7 +45,11 @@ pub const LENGTH: Range<usize> = 5..161;
 /// Finds the identifiers in `line`, calling `found` with the bytes and the shape of each, and `word` with the bytes of
 /// each plain word of three letters or more. Parts of an identifier that are identifiers themselves (`b_c` in `a.b_c`,
 /// the file name of a path) come after the whole.
-pub fn scan(line: &str, mut found: impl FnMut(Range<usize>, Shape), mut word: impl FnMut(Range<usize>)) {
+pub fn scan(
+    line: &str,
+    mut found: impl FnMut(Range<usize>, Shape),
+    mut word: impl FnMut(Range<usize>),
+) {
     let bytes = line.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
@@ -122,8 +126,17 @@ fn is_chunk_byte(byte: u8) -> bool {
 }
 
 fn url_end(bytes: &[u8], from: usize) -> usize {
-    let is_end = |byte: &u8| matches!(byte, 0..=b' ' | b'"' | b'\'' | b'<' | b'>' | b')' | b']' | b'}' | b'`' | b'\\');
-    let mut end = from + bytes[from..].iter().position(is_end).unwrap_or(bytes.len() - from);
+    let is_end = |byte: &u8| {
+        matches!(
+            byte,
+            0..=b' ' | b'"' | b'\'' | b'<' | b'>' | b')' | b']' | b'}' | b'`' | b'\\'
+        )
+    };
+    let mut end = from
+        + bytes[from..]
+            .iter()
+            .position(is_end)
+            .unwrap_or(bytes.len() - from);
     while end > from && matches!(bytes[end - 1], b'.' | b',' | b';' | b':' | b'!' | b'?') {
         end -= 1;
     }
@@ -144,7 +157,12 @@ fn chunk(
     word: &mut impl FnMut(Range<usize>),
 ) {
     // The end of a sentence is not the end of a name.
-    while range.end > range.start && matches!(bytes[range.end - 1], b'.' | b'-' | b'/' | b'+' | b'~' | b'#' | b'@') {
+    while range.end > range.start
+        && matches!(
+            bytes[range.end - 1],
+            b'.' | b'-' | b'/' | b'+' | b'~' | b'#' | b'@'
+        )
+    {
         range.end -= 1;
     }
     let is_flag = bytes[range.start..range.end].starts_with(b"--");
@@ -202,13 +220,28 @@ fn path(
     word: &mut impl FnMut(Range<usize>),
 ) {
     let text = &bytes[range.clone()];
-    let is_plain = text.iter().all(|byte| byte.is_ascii_alphabetic() || *byte == b'/') && text[0] != b'/';
+    let is_plain = text
+        .iter()
+        .all(|byte| byte.is_ascii_alphabetic() || *byte == b'/')
+        && text[0] != b'/';
     let slashes = text.iter().filter(|byte| **byte == b'/').count();
     if text.iter().all(|byte| !byte.is_ascii_alphabetic()) {
         return;
     }
-    emit(range.clone(), if is_plain && slashes == 1 { Shape::Words } else { Shape::Path }, found);
-    let name_start = range.start + text.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+    emit(
+        range.clone(),
+        if is_plain && slashes == 1 {
+            Shape::Words
+        } else {
+            Shape::Path
+        },
+        found,
+    );
+    let name_start = range.start
+        + text
+            .iter()
+            .rposition(|byte| *byte == b'/')
+            .map_or(0, |at| at + 1);
     let name = name_start..range.end;
     if bytes[name.clone()].contains(&b'.') {
         dotted(bytes, name, found, word);
@@ -237,7 +270,11 @@ fn dotted(
         return;
     }
     let is_name = |part: &[u8]| {
-        !part.is_empty() && !part[0].is_ascii_digit() && part.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+        !part.is_empty()
+            && !part[0].is_ascii_digit()
+            && part
+                .iter()
+                .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
     };
     let is_dotted_name = text.split(|byte| *byte == b'.').all(is_name);
     if is_dotted_name {
@@ -257,14 +294,19 @@ fn dotted(
 
 fn is_file_name(text: &[u8]) -> bool {
     const EXTENSIONS: &[&[u8]] = &[
-        b"go", b"py", b"rs", b"ts", b"tsx", b"js", b"jsx", b"mjs", b"cjs", b"md", b"mdx", b"json", b"jsonl", b"yaml",
-        b"yml", b"toml", b"sh", b"sql", b"html", b"css", b"scss", b"txt", b"lock", b"mod", b"sum", b"proto", b"java",
-        b"rb", b"php", b"cs", b"c", b"h", b"cc", b"cpp", b"hpp", b"swift", b"kt", b"ini", b"cfg", b"conf", b"log",
-        b"csv", b"xml", b"gz", b"zip", b"pdf", b"png", b"svg", b"vue", b"svelte", b"ex", b"exs", b"erl", b"hs", b"ml",
+        b"go", b"py", b"rs", b"ts", b"tsx", b"js", b"jsx", b"mjs", b"cjs", b"md", b"mdx", b"json",
+        b"jsonl", b"yaml", b"yml", b"toml", b"sh", b"sql", b"html", b"css", b"scss", b"txt",
+        b"lock", b"mod", b"sum", b"proto", b"java", b"rb", b"php", b"cs", b"c", b"h", b"cc",
+        b"cpp", b"hpp", b"swift", b"kt", b"ini", b"cfg", b"conf", b"log", b"csv", b"xml", b"gz",
+        b"zip", b"pdf", b"png", b"svg", b"vue", b"svelte", b"ex", b"exs", b"erl", b"hs", b"ml",
         b"scala", b"lua", b"zig", b"tf", b"ipynb", b"env",
     ];
-    let Some(dot) = text.iter().rposition(|byte| *byte == b'.') else { return false };
-    dot > 0 && EXTENSIONS.contains(&&text[dot + 1..]) && text[..dot].iter().any(|byte| byte.is_ascii_alphanumeric())
+    let Some(dot) = text.iter().rposition(|byte| *byte == b'.') else {
+        return false;
+    };
+    dot > 0
+        && EXTENSIONS.contains(&&text[dot + 1..])
+        && text[..dot].iter().any(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// A chunk without slashes and dots.
@@ -289,7 +331,11 @@ fn simple(
         return name(text, range, marks, found, word);
     }
     let is_part = |part: &[u8]| !part.is_empty();
-    if marks.hyphen >= 2 && !marks.upper && !marks.underscore && text.split(|byte| *byte == b'-').all(is_part) {
+    if marks.hyphen >= 2
+        && !marks.upper
+        && !marks.underscore
+        && text.split(|byte| *byte == b'-').all(is_part)
+    {
         return emit(range, Shape::Kebab, found);
     }
     if marks.hyphen == 1 && marks.upper && !marks.lower && is_issue_key(text) {
@@ -297,7 +343,13 @@ fn simple(
     }
     let mut start = range.start;
     for part in text.split(|byte| *byte == b'-') {
-        name(part, start..start + part.len(), Marks::of(part), found, word);
+        name(
+            part,
+            start..start + part.len(),
+            Marks::of(part),
+            found,
+            word,
+        );
         start += part.len() + 1;
     }
 }
@@ -331,13 +383,20 @@ fn name(
 }
 
 fn is_issue_key(text: &[u8]) -> bool {
-    let Some(hyphen) = text.iter().position(|byte| *byte == b'-') else { return false };
+    let Some(hyphen) = text.iter().position(|byte| *byte == b'-') else {
+        return false;
+    };
     let digits = text.len() - hyphen - 1;
-    (2..=8).contains(&hyphen) && (1..=6).contains(&digits) && text[hyphen + 1..].iter().all(u8::is_ascii_digit)
+    (2..=8).contains(&hyphen)
+        && (1..=6).contains(&digits)
+        && text[hyphen + 1..].iter().all(u8::is_ascii_digit)
 }
 
 fn is_hash(text: &[u8]) -> bool {
-    text.len() <= 64 && text.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f' | b'-'))
+    text.len() <= 64
+        && text
+            .iter()
+            .all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f' | b'-'))
 }
 
 /// Whether capitals stand inside the word: `fooBar`, `FooBar`, `HTTPServer`, but not `Foo` or `HTTP`.
@@ -363,11 +422,26 @@ mod tests {
     #[test]
     fn shapes() {
         use Shape::*;
-        check("see src/main.rs.", &[("src/main.rs", Path), ("main.rs", File)]);
-        check("in ./lib/foo-bar/x_test.go:12", &[("./lib/foo-bar/x_test.go", Path), ("x_test.go", File)]);
-        check("call session.subscribe(fooBar)", &[("session.subscribe", Dotted), ("fooBar", Camel)]);
-        check("`a.do_it_now`", &[("a.do_it_now", Dotted), ("do_it_now", Snake)]);
-        check("MAX_SIZE and HTTPServer, not HTTP or Foo", &[("MAX_SIZE", Constant), ("HTTPServer", Camel)]);
+        check(
+            "see src/main.rs.",
+            &[("src/main.rs", Path), ("main.rs", File)],
+        );
+        check(
+            "in ./lib/foo-bar/x_test.go:12",
+            &[("./lib/foo-bar/x_test.go", Path), ("x_test.go", File)],
+        );
+        check(
+            "call session.subscribe(fooBar)",
+            &[("session.subscribe", Dotted), ("fooBar", Camel)],
+        );
+        check(
+            "`a.do_it_now`",
+            &[("a.do_it_now", Dotted), ("do_it_now", Snake)],
+        );
+        check(
+            "MAX_SIZE and HTTPServer, not HTTP or Foo",
+            &[("MAX_SIZE", Constant), ("HTTPServer", Camel)],
+        );
         check("at https://a.b/c?d=e. Then", &[("https://a.b/c?d=e", Url)]);
         check("me@example.org", &[("me@example.org", Email)]);
         check("v1.20.3 and 1.5", &[("v1.20.3", Version)]);

@@ -108,7 +108,11 @@ impl Names {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
         let mut words = 0u32;
-        identifiers::scan(line, |range, shape| found.push((range.start, range.end, shape)), |_| words += 1);
+        identifiers::scan(
+            line,
+            |range, shape| found.push((range.start, range.end, shape)),
+            |_| words += 1,
+        );
         if found.is_empty() {
             self.found = found;
             return;
@@ -154,7 +158,11 @@ impl Names {
             if digest == 0 {
                 digest = hash(line.as_bytes()) | 1;
             }
-            if name.lines.iter().any(|known| lines[*known as usize].digest == digest) {
+            if name
+                .lines
+                .iter()
+                .any(|known| lines[*known as usize].digest == digest)
+            {
                 continue;
             }
             let new = *line_index.get_or_insert_with(|| {
@@ -168,7 +176,9 @@ impl Names {
                 self.lines.len() as u32 - 1
             });
             let lines = &self.lines;
-            let at = name.lines.partition_point(|known| lines[*known as usize].quality >= quality);
+            let at = name
+                .lines
+                .partition_point(|known| lines[*known as usize].quality >= quality);
             name.lines.insert(at, new);
             name.lines.truncate(LINES_MAX);
         }

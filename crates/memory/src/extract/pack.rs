@@ -59,7 +59,12 @@ impl<'a> Packing<'a> {
         Self {
             extractor,
             limit,
-            need: extractor.names.all.iter().map(|name| rank::need(name, texts)).collect(),
+            need: extractor
+                .names
+                .all
+                .iter()
+                .map(|name| rank::need(name, texts))
+                .collect(),
             covered: vec![0; extractor.names.all.len()],
             root: extractor.root(),
             left: limit.tokens,
@@ -79,9 +84,14 @@ impl<'a> Packing<'a> {
         self.references();
         let mut memory = self.empty();
         memory.items = self.items;
-        memory.items.sort_by_key(|item| (item.entry.section(), item.provenance.message));
+        memory
+            .items
+            .sort_by_key(|item| (item.entry.section(), item.provenance.message));
         while (self.limit.count)(&markdown::render(&memory)) > self.limit.tokens {
-            let drop = memory.items.iter().rposition(|item| !item.entry.section().is_ledger());
+            let drop = memory
+                .items
+                .iter()
+                .rposition(|item| !item.entry.section().is_ledger());
             match drop.or_else(|| memory.items.len().checked_sub(1)) {
                 Some(index) => memory.items.remove(index),
                 None => break,
@@ -105,9 +115,20 @@ impl<'a> Packing<'a> {
     }
 
     /// Adds an item if it fits in what is left and in `share`, from which it is taken off too.
-    fn add(&mut self, entry: Entry, origin: Origin, provenance: Provenance, share: &mut usize) -> bool {
+    fn add(
+        &mut self,
+        entry: Entry,
+        origin: Origin,
+        provenance: Provenance,
+        share: &mut usize,
+    ) -> bool {
         let text = entry.text().trim_end_matches('…');
-        if text.is_empty() || self.items.iter().any(|item| item.entry.text().contains(text)) {
+        if text.is_empty()
+            || self
+                .items
+                .iter()
+                .any(|item| item.entry.text().contains(text))
+        {
             return false;
         }
         let item = Item {
@@ -167,7 +188,11 @@ impl<'a> Packing<'a> {
                 let mut count = 0;
                 for (at, word) in &words {
                     let is_near = *at + CONTEXT_BYTES > start && *at < end + CONTEXT_BYTES;
-                    if is_near && !around[..count].iter().any(|known| known.eq_ignore_ascii_case(word)) {
+                    if is_near
+                        && !around[..count]
+                            .iter()
+                            .any(|known| known.eq_ignore_ascii_case(word))
+                    {
                         around[count] = word;
                         count += 1;
                         if count == CONTEXT_WORDS {
@@ -187,38 +212,68 @@ impl<'a> Packing<'a> {
     fn requests(&mut self) {
         let extractor = self.extractor;
         let requests = &extractor.requests;
-        let Some(latest) = requests.len().checked_sub(1) else { return };
-        let provenance = |request: &super::Request| Provenance { message: request.message, at_ms: request.at_ms };
+        let Some(latest) = requests.len().checked_sub(1) else {
+            return;
+        };
+        let provenance = |request: &super::Request| Provenance {
+            message: request.message,
+            at_ms: request.at_ms,
+        };
 
         // The ledger: messages by which the person puts something right, forbids or prefers it, newest first.
         let mut share = self.share(45);
         for (index, request) in requests.iter().enumerate().rev() {
             if request.rules.is_empty() && request.ledger >= 40 && index > 0 {
                 let text = excerpt(&request.text, QUOTE_BYTES);
-                self.add(Entry::Correction { text }, Origin::User, provenance(request), &mut share);
+                self.add(
+                    Entry::Correction { text },
+                    Origin::User,
+                    provenance(request),
+                    &mut share,
+                );
             }
         }
 
         // The requests themselves: the latest, the first, then from the newest to the oldest.
         let mut share = self.share(40);
-        let order = std::iter::once(latest).chain(std::iter::once(0)).chain((0..latest).rev());
+        let order = std::iter::once(latest)
+            .chain(std::iter::once(0))
+            .chain((0..latest).rev());
         for index in order {
             if requests[index].is_small_talk && index != latest {
                 continue;
             }
-            let bytes = if index == latest || index == 0 { 2 * QUOTE_BYTES } else { QUOTE_BYTES };
+            let bytes = if index == latest || index == 0 {
+                2 * QUOTE_BYTES
+            } else {
+                QUOTE_BYTES
+            };
             let text = excerpt(&requests[index].text, bytes);
-            self.add(Entry::Task { text }, Origin::User, provenance(&requests[index]), &mut share);
+            self.add(
+                Entry::Task { text },
+                Origin::User,
+                provenance(&requests[index]),
+                &mut share,
+            );
         }
 
         // Single sentences of longer messages that belong in the ledger.
-        let mut rules: Vec<_> =
-            requests.iter().flat_map(|request| request.rules.iter().map(move |rule| (request, rule))).collect();
-        rules.sort_by_key(|(request, (_, confidence))| std::cmp::Reverse((*confidence, request.message)));
+        let mut rules: Vec<_> = requests
+            .iter()
+            .flat_map(|request| request.rules.iter().map(move |rule| (request, rule)))
+            .collect();
+        rules.sort_by_key(|(request, (_, confidence))| {
+            std::cmp::Reverse((*confidence, request.message))
+        });
         let mut share = self.share(15);
         for (request, (rule, _)) in rules.into_iter().take(RULES_MAX) {
             let text = excerpt(rule, QUOTE_BYTES);
-            self.add(Entry::Correction { text }, Origin::User, provenance(request), &mut share);
+            self.add(
+                Entry::Correction { text },
+                Origin::User,
+                provenance(request),
+                &mut share,
+            );
         }
     }
 
@@ -228,13 +283,31 @@ impl<'a> Packing<'a> {
         if let Some(said) = extractor.last_said {
             let spoken = &extractor.texts[said as usize];
             let text = excerpt(&super::fold(&spoken.text.decode()), 300);
-            let provenance = Provenance { message: spoken.message, at_ms: spoken.at_ms };
-            self.add(Entry::CurrentState { text }, Origin::Assistant, provenance, &mut share);
+            let provenance = Provenance {
+                message: spoken.message,
+                at_ms: spoken.at_ms,
+            };
+            self.add(
+                Entry::CurrentState { text },
+                Origin::Assistant,
+                provenance,
+                &mut share,
+            );
         }
         if let Some(plan) = &extractor.plan {
-            for step in plan.steps.iter().filter(|step| step.state != PlanState::Done) {
-                let provenance = Provenance { message: plan.message, at_ms: None };
-                let entry = Entry::NextStep { text: step.text.clone(), requested: Requested::Implied };
+            for step in plan
+                .steps
+                .iter()
+                .filter(|step| step.state != PlanState::Done)
+            {
+                let provenance = Provenance {
+                    message: plan.message,
+                    at_ms: None,
+                };
+                let entry = Entry::NextStep {
+                    text: step.text.clone(),
+                    requested: Requested::Implied,
+                };
                 self.add(entry, Origin::Assistant, provenance, &mut share);
             }
         }
@@ -242,7 +315,12 @@ impl<'a> Packing<'a> {
 
     fn files(&mut self) {
         let mut share = self.share(25);
-        let mut files: Vec<_> = self.extractor.files.iter().filter(|file| file.changes > 0).collect();
+        let mut files: Vec<_> = self
+            .extractor
+            .files
+            .iter()
+            .filter(|file| file.changes > 0)
+            .collect();
         files.sort_by_key(|file| std::cmp::Reverse(file.last_text));
         for file in files {
             let path = self.relative(&file.path);
@@ -252,22 +330,41 @@ impl<'a> Packing<'a> {
                 FileUse::Changed | FileUse::Read => "",
             };
             let text = format!("{path}{how}");
-            let provenance = Provenance { message: file.message, at_ms: None };
-            self.add(Entry::CompletedWork { text }, Origin::Code, provenance, &mut share);
+            let provenance = Provenance {
+                message: file.message,
+                at_ms: None,
+            };
+            self.add(
+                Entry::CompletedWork { text },
+                Origin::Code,
+                provenance,
+                &mut share,
+            );
         }
     }
 
     fn errors(&mut self) {
         let mut share = self.share(7);
-        let mut errors: Vec<_> = self.extractor.errors.iter().filter(|error| error.score >= 50).collect();
+        let mut errors: Vec<_> = self
+            .extractor
+            .errors
+            .iter()
+            .filter(|error| error.score >= 50)
+            .collect();
         errors.sort_by_key(|error| std::cmp::Reverse((error.score / 20, error.message)));
         for error in errors {
             let text = excerpt(&error.text, 230);
-            let provenance = Provenance { message: error.message, at_ms: error.at_ms };
+            let provenance = Provenance {
+                message: error.message,
+                at_ms: error.at_ms,
+            };
             if self.items.iter().any(|item| item.entry.text() == text) {
                 continue;
             }
-            let entry = Entry::Error { text, resolution: error.resolution.clone() };
+            let entry = Entry::Error {
+                text,
+                resolution: error.resolution.clone(),
+            };
             self.add(entry, Origin::Tool, provenance, &mut share);
         }
     }
@@ -276,7 +373,9 @@ impl<'a> Packing<'a> {
         if self.root.is_empty() {
             return path;
         }
-        path.strip_prefix(self.root.as_str()).and_then(|rest| rest.strip_prefix('/')).unwrap_or(path)
+        path.strip_prefix(self.root.as_str())
+            .and_then(|rest| rest.strip_prefix('/'))
+            .unwrap_or(path)
     }
 
     /// Fills what is left with the lines that bring the most expected use per token.
@@ -302,9 +401,19 @@ impl<'a> Packing<'a> {
                 Class::Call | Class::Written => Origin::Assistant,
                 Class::Result => Origin::Tool,
             };
-            let provenance = Provenance { message: spoken.message, at_ms: spoken.at_ms };
+            let provenance = Provenance {
+                message: spoken.message,
+                at_ms: spoken.at_ms,
+            };
             let mut share = self.left;
-            self.add(Entry::Reference { text: candidate.line }, origin, provenance, &mut share);
+            self.add(
+                Entry::Reference {
+                    text: candidate.line,
+                },
+                origin,
+                provenance,
+                &mut share,
+            );
         }
     }
 
@@ -325,7 +434,9 @@ impl<'a> Packing<'a> {
 
     fn candidates(&self) -> BinaryHeap<Candidate> {
         let names = &self.extractor.names;
-        let mut order: Vec<usize> = (0..names.all.len()).filter(|name| self.covered[*name] < 2).collect();
+        let mut order: Vec<usize> = (0..names.all.len())
+            .filter(|name| self.covered[*name] < 2)
+            .collect();
         let wanted = (NAMES_PER_THOUSAND * self.limit.tokens / 1000).max(100);
         let by_need = |a: &usize, b: &usize| self.need[*b].total_cmp(&self.need[*a]).then(a.cmp(b));
         if order.len() > wanted {
@@ -345,14 +456,23 @@ impl<'a> Packing<'a> {
                 let shown = self.relative(&names.all[name].text);
                 let range = line.start as usize..line.end as usize;
                 for (above, below, before, length) in WINDOWS {
-                    let Some((whole, at)) = self.passage(text, range.clone(), above, below, shown) else { continue };
+                    let Some((whole, at)) = self.passage(text, range.clone(), above, below, shown)
+                    else {
+                        continue;
+                    };
                     let window = window(&whole, at, shown.len(), before, length);
                     if !seen.insert((line.text, window.to_owned())) {
                         continue;
                     }
                     let names = self.names_in(window);
                     let cost = (self.limit.count)(&format!("- {window}\n"));
-                    let mut candidate = Candidate { ratio: 0.0, cost, names, text: line.text, line: window.to_owned() };
+                    let mut candidate = Candidate {
+                        ratio: 0.0,
+                        cost,
+                        names,
+                        text: line.text,
+                        line: window.to_owned(),
+                    };
                     candidate.ratio = self.gain(&candidate) / cost as f32;
                     heap.push(candidate);
                 }
@@ -438,15 +558,23 @@ impl PartialOrd for Candidate {
 
 impl Ord for Candidate {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.ratio.total_cmp(&other.ratio).then_with(|| other.text.cmp(&self.text)).then_with(|| self.line.cmp(&other.line))
+        self.ratio
+            .total_cmp(&other.ratio)
+            .then_with(|| other.text.cmp(&self.text))
+            .then_with(|| self.line.cmp(&other.line))
     }
 }
 
 /// Sentences of longer messages that are put into the ledger.
 const RULES_MAX: usize = 40;
 /// The passages around a name that are considered: lines above and below, bytes before the name, bytes in all.
-const WINDOWS: [(usize, usize, usize, usize); 5] =
-    [(0, 0, 30, 70), (0, 0, 60, 130), (0, 0, 75, 190), (0, 4, 60, 200), (2, 6, 120, 320)];
+const WINDOWS: [(usize, usize, usize, usize); 5] = [
+    (0, 0, 30, 70),
+    (0, 0, 60, 130),
+    (0, 0, 75, 190),
+    (0, 4, 60, 200),
+    (2, 6, 120, 320),
+];
 
 fn push_line(passage: &mut String, line: &str) {
     if !line.is_empty() {
@@ -459,9 +587,9 @@ fn push_line(passage: &mut String, line: &str) {
 
 fn is_stop_word(word: &str) -> bool {
     const STOP: &[&str] = &[
-        "the", "and", "for", "with", "from", "that", "this", "are", "was", "were", "been", "not", "but", "then", "you",
-        "she", "they", "them", "his", "her", "its", "our", "your", "can", "will", "would", "should", "could", "has",
-        "have", "had", "does", "did",
+        "the", "and", "for", "with", "from", "that", "this", "are", "was", "were", "been", "not",
+        "but", "then", "you", "she", "they", "them", "his", "her", "its", "our", "your", "can",
+        "will", "would", "should", "could", "has", "have", "had", "does", "did",
     ];
     word.len() <= 6 && STOP.iter().any(|stop| stop.eq_ignore_ascii_case(word))
 }
@@ -473,12 +601,16 @@ fn window(line: &str, at: usize, length: usize, before: usize, bytes: usize) -> 
     }
     let mut start = line.floor_char_boundary(at.saturating_sub(before));
     if start > 0 {
-        start = line[start..at].find(' ').map_or(at, |space| start + space + 1);
+        start = line[start..at]
+            .find(' ')
+            .map_or(at, |space| start + space + 1);
     }
     let wanted = line.floor_char_boundary((start + bytes).min(line.len()).max(at + length));
     let mut end = wanted;
     if end < line.len() {
-        end = line[at + length..end].rfind(' ').map_or(end, |space| at + length + space);
+        end = line[at + length..end]
+            .rfind(' ')
+            .map_or(end, |space| at + length + space);
     }
     line[start..end].trim()
 }
@@ -489,11 +621,24 @@ fn excerpt(text: &str, bytes: usize) -> String {
         return text.to_owned();
     }
     let end = text.floor_char_boundary(bytes);
-    let end = text[..end].rfind(' ').filter(|space| *space > bytes / 2).unwrap_or(end);
+    let end = text[..end]
+        .rfind(' ')
+        .filter(|space| *space > bytes / 2)
+        .unwrap_or(end);
     format!("{}…", &text[..end])
 }
 
 pub(crate) fn tune(index: usize, default: f32) -> f32 {
     static T: std::sync::OnceLock<Vec<Option<f32>>> = std::sync::OnceLock::new();
-    T.get_or_init(|| std::env::var("TUNE").unwrap_or_default().split(',').map(|v| v.parse().ok()).collect()).get(index).copied().flatten().unwrap_or(default)
+    T.get_or_init(|| {
+        std::env::var("TUNE")
+            .unwrap_or_default()
+            .split(',')
+            .map(|v| v.parse().ok())
+            .collect()
+    })
+    .get(index)
+    .copied()
+    .flatten()
+    .unwrap_or(default)
 }

@@ -18,7 +18,11 @@ pub(crate) fn features(name: &Name, texts: u32) -> [f32; FEATURES] {
         out[class] = log(name.counts[class]);
         out[5 + class] = name.last[class] as f32 / total;
         out[10 + class] = f32::from(name.counts[class] > 0);
-        out[36 + class] = if name.counts[class] > 0 { log(texts.saturating_sub(name.last[class])) } else { 0.0 };
+        out[36 + class] = if name.counts[class] > 0 {
+            log(texts.saturating_sub(name.last[class]))
+        } else {
+            0.0
+        };
     }
     let last = name.last.iter().copied().max().unwrap_or(0);
     let age = texts.saturating_sub(last);
@@ -62,7 +66,11 @@ pub(crate) fn features(name: &Name, texts: u32) -> [f32; FEATURES] {
 
 /// The probability that `name` is needed after `texts` texts.
 pub(crate) fn need(name: &Name, texts: u32) -> f32 {
-    let sum: f32 = features(name, texts).iter().zip(WEIGHTS).map(|(feature, weight)| feature * weight).sum();
+    let sum: f32 = features(name, texts)
+        .iter()
+        .zip(WEIGHTS)
+        .map(|(feature, weight)| feature * weight)
+        .sum();
     let uses_words_only = name.counts[Class::Written as usize] == name.counts.iter().sum::<u32>();
     let probability = 1.0 / (1.0 + (-(sum + INTERCEPT)).exp());
     if uses_words_only { 0.0 } else { probability }

@@ -54,7 +54,10 @@ pub(crate) fn action(call: &ToolCall) -> Action {
         ToolInput::Text(text) => read_text_input(&name, &text.decode(), &mut action),
         ToolInput::Json(raw) if raw.kind() == Kind::Object => read_fields(&name, raw, &mut action),
         ToolInput::Json(raw) => {
-            let text = raw.as_text().map_or_else(|| raw.as_str().to_owned(), |text| text.decode().into_owned());
+            let text = raw.as_text().map_or_else(
+                || raw.as_str().to_owned(),
+                |text| text.decode().into_owned(),
+            );
             read_text_input(&name, &text, &mut action);
         }
     }
@@ -77,7 +80,10 @@ fn read_fields(name: &str, input: &Raw, action: &mut Action) {
         }
         let Some(text) = value.as_text() else {
             if value.kind() == Kind::Array && is_command_key(key) {
-                let words: Vec<_> = value.array().filter_map(|word| Some(word.as_text()?.decode().into_owned())).collect();
+                let words: Vec<_> = value
+                    .array()
+                    .filter_map(|word| Some(word.as_text()?.decode().into_owned()))
+                    .collect();
                 let command = shell_words(words);
                 show(&command, action);
                 action.command = Some(command);
@@ -98,7 +104,9 @@ fn read_fields(name: &str, input: &Raw, action: &mut Action) {
                         action.files.push((text, FileUse::Read));
                     }
                 }
-            } else if value.len() <= SHOWN_BYTES_MAX && matches!(value.kind(), Kind::Object | Kind::Array) {
+            } else if value.len() <= SHOWN_BYTES_MAX
+                && matches!(value.kind(), Kind::Object | Kind::Array)
+            {
                 show(value.as_str(), action);
             } else if value.kind() == Kind::Number {
                 show(&format!("{key}={}", value.as_str()), action);
@@ -182,11 +190,21 @@ impl ToolKind {
             Self::Shell
         } else if has(&["delete", "remove"]) {
             Self::Delete
-        } else if has(&["edit", "replace", "patch", "insert", "apply", "update_file", "modify"]) {
+        } else if has(&[
+            "edit",
+            "replace",
+            "patch",
+            "insert",
+            "apply",
+            "update_file",
+            "modify",
+        ]) {
             Self::Edit
         } else if has(&["write", "create"]) {
             Self::Create
-        } else if has(&["read", "view", "open", "cat", "grep", "glob", "search", "list", "find", "ls"]) {
+        } else if has(&[
+            "read", "view", "open", "cat", "grep", "glob", "search", "list", "find", "ls",
+        ]) {
             Self::Read
         } else {
             Self::Other
@@ -197,30 +215,71 @@ impl ToolKind {
 fn is_path_key(key: &str) -> bool {
     matches!(
         key,
-        "file_path" | "path" | "filePath" | "filename" | "file_name" | "file" | "filepath" | "notebook_path"
-            | "target_file" | "absolute_path" | "relative_path" | "AbsolutePath" | "TargetFile" | "relPath"
+        "file_path"
+            | "path"
+            | "filePath"
+            | "filename"
+            | "file_name"
+            | "file"
+            | "filepath"
+            | "notebook_path"
+            | "target_file"
+            | "absolute_path"
+            | "relative_path"
+            | "AbsolutePath"
+            | "TargetFile"
+            | "relPath"
     )
 }
 
 fn is_command_key(key: &str) -> bool {
-    matches!(key, "command" | "cmd" | "commands" | "script" | "CommandLine" | "shell_command" | "bash_command")
+    matches!(
+        key,
+        "command"
+            | "cmd"
+            | "commands"
+            | "script"
+            | "CommandLine"
+            | "shell_command"
+            | "bash_command"
+    )
 }
 
 fn is_content_key(key: &str) -> bool {
     matches!(
         key,
-        "content" | "contents" | "new_string" | "old_string" | "newString" | "oldString" | "file_text" | "new_str"
-            | "old_str" | "newText" | "oldText" | "new_text" | "old_text" | "new_source" | "code_edit" | "replacement"
+        "content"
+            | "contents"
+            | "new_string"
+            | "old_string"
+            | "newString"
+            | "oldString"
+            | "file_text"
+            | "new_str"
+            | "old_str"
+            | "newText"
+            | "oldText"
+            | "new_text"
+            | "old_text"
+            | "new_source"
+            | "code_edit"
+            | "replacement"
             | "CodeContent"
     )
 }
 
 fn is_plan_key(key: &str) -> bool {
-    matches!(key, "todos" | "plan" | "todo_list" | "todoList" | "tasks" | "steps" | "items")
+    matches!(
+        key,
+        "todos" | "plan" | "todo_list" | "todoList" | "tasks" | "steps" | "items"
+    )
 }
 
 fn is_subcommand(text: &str) -> bool {
-    matches!(text, "view" | "create" | "str_replace" | "insert" | "undo_edit" | "delete" | "rename")
+    matches!(
+        text,
+        "view" | "create" | "str_replace" | "insert" | "undo_edit" | "delete" | "rename"
+    )
 }
 
 fn show(text: &str, action: &mut Action) {
@@ -237,7 +296,11 @@ fn written(mut text: String, action: &mut Action) {
 
 fn shell_words(words: Vec<String>) -> String {
     match words.as_slice() {
-        [shell, flag, rest] if shell.ends_with("sh") && flag.starts_with('-') && flag.ends_with('c') => rest.clone(),
+        [shell, flag, rest]
+            if shell.ends_with("sh") && flag.starts_with('-') && flag.ends_with('c') =>
+        {
+            rest.clone()
+        }
         _ => words.join(" "),
     }
 }
@@ -249,7 +312,9 @@ fn plan(value: &Raw) -> Option<Vec<PlanStep>> {
         let mut state = PlanState::Open;
         let mut has_state = false;
         for (key, value) in element.object() {
-            let Some(value) = value.as_text() else { continue };
+            let Some(value) = value.as_text() else {
+                continue;
+            };
             match key.decode().as_ref() {
                 "content" | "step" | "text" | "title" | "description" | "task" | "subject" => {
                     text.get_or_insert_with(|| value.decode().into_owned());
@@ -257,8 +322,11 @@ fn plan(value: &Raw) -> Option<Vec<PlanStep>> {
                 "status" | "state" => {
                     has_state = true;
                     state = match value.decode().as_ref() {
-                        "completed" | "done" | "complete" | "finished" | "cancelled" | "canceled" => PlanState::Done,
-                        "in_progress" | "in-progress" | "inProgress" | "active" | "doing" => PlanState::InProgress,
+                        "completed" | "done" | "complete" | "finished" | "cancelled"
+                        | "canceled" => PlanState::Done,
+                        "in_progress" | "in-progress" | "inProgress" | "active" | "doing" => {
+                            PlanState::InProgress
+                        }
                         _ => PlanState::Open,
                     };
                 }
@@ -331,7 +399,11 @@ fn read_command(command: &str, action: &mut Action) {
         }
         if let Some((_, mark)) = line.split_once("<<") {
             let mark = mark.trim_start_matches(['-', '~']).trim();
-            let mark = mark.split_whitespace().next().unwrap_or("").trim_matches(['\'', '"', '\\']);
+            let mark = mark
+                .split_whitespace()
+                .next()
+                .unwrap_or("")
+                .trim_matches(['\'', '"', '\\']);
             if !mark.is_empty() && !mark.starts_with('<') {
                 is_in_document = Some(mark.to_owned());
             }
@@ -358,7 +430,12 @@ fn read_simple_command(command: &str, action: &mut Action) {
             add(pair[1], FileUse::Changed);
         }
     }
-    let operands = || words[1..].iter().filter(|word| !word.starts_with('-')).copied();
+    let operands = || {
+        words[1..]
+            .iter()
+            .filter(|word| !word.starts_with('-'))
+            .copied()
+    };
     match *program {
         "sed" if words.iter().any(|word| word.starts_with("-i")) => {
             if let Some(path) = words.last() {
@@ -372,7 +449,9 @@ fn read_simple_command(command: &str, action: &mut Action) {
                 add(path, FileUse::Created);
             }
         }
-        "git" if matches!(words.get(1), Some(&"rm")) => operands().skip(1).for_each(|path| add(path, FileUse::Deleted)),
+        "git" if matches!(words.get(1), Some(&"rm")) => operands()
+            .skip(1)
+            .for_each(|path| add(path, FileUse::Deleted)),
         _ => {}
     }
 }
@@ -387,38 +466,90 @@ mod tests {
             Ok(raw) => ToolInput::Json(raw),
             Err(_) => ToolInput::Text(input.into()),
         };
-        let call = ToolCall { id: "".into(), name: name.into(), input, is_server_side: false };
+        let call = ToolCall {
+            id: "".into(),
+            name: name.into(),
+            input,
+            is_server_side: false,
+        };
         let files = action(&call).files;
-        let files: Vec<_> = files.iter().map(|(path, file_use)| (path.as_str(), *file_use)).collect();
+        let files: Vec<_> = files
+            .iter()
+            .map(|(path, file_use)| (path.as_str(), *file_use))
+            .collect();
         assert_eq!(files, expected);
     }
 
     #[test]
     fn files_of_calls() {
-        check("Edit", r#"{"file_path":"a/b.rs","old_string":"x","new_string":"y"}"#, &[("a/b.rs", FileUse::Changed)]);
-        check("Read", r#"{"file_path":"a/b.rs","offset":3}"#, &[("a/b.rs", FileUse::Read)]);
-        check("write_file", r#"{"path":"n.txt","content":"x"}"#, &[("n.txt", FileUse::Created)]);
-        check("str_replace_editor", r#"{"command":"view","path":"/r/a.py"}"#, &[("/r/a.py", FileUse::Read)]);
-        check("str_replace_editor", r#"{"command":"str_replace","path":"a.py","new_str":"x"}"#, &[("a.py", FileUse::Changed)]);
-        check("apply_patch", "*** Begin Patch\n*** Update File: src/x.go\n@@\n*** Add File: y.go\n", &[
-            ("src/x.go", FileUse::Changed),
-            ("y.go", FileUse::Created),
-        ]);
-        check("shell", r#"{"command":["bash","-lc","sed -i 's/a/b/' src/x.py && rm old/y.py"]}"#, &[
-            ("src/x.py", FileUse::Changed),
-            ("old/y.py", FileUse::Deleted),
-        ]);
-        check("Bash", r#"{"command":"cat > notes/todo.md <<'EOF'\nrm -rf x/y.z\nEOF\n"}"#, &[("notes/todo.md", FileUse::Changed)]);
-        check("Bash", r#"{"command":"ls -la > /dev/null; echo a > b"}"#, &[]);
+        check(
+            "Edit",
+            r#"{"file_path":"a/b.rs","old_string":"x","new_string":"y"}"#,
+            &[("a/b.rs", FileUse::Changed)],
+        );
+        check(
+            "Read",
+            r#"{"file_path":"a/b.rs","offset":3}"#,
+            &[("a/b.rs", FileUse::Read)],
+        );
+        check(
+            "write_file",
+            r#"{"path":"n.txt","content":"x"}"#,
+            &[("n.txt", FileUse::Created)],
+        );
+        check(
+            "str_replace_editor",
+            r#"{"command":"view","path":"/r/a.py"}"#,
+            &[("/r/a.py", FileUse::Read)],
+        );
+        check(
+            "str_replace_editor",
+            r#"{"command":"str_replace","path":"a.py","new_str":"x"}"#,
+            &[("a.py", FileUse::Changed)],
+        );
+        check(
+            "apply_patch",
+            "*** Begin Patch\n*** Update File: src/x.go\n@@\n*** Add File: y.go\n",
+            &[("src/x.go", FileUse::Changed), ("y.go", FileUse::Created)],
+        );
+        check(
+            "shell",
+            r#"{"command":["bash","-lc","sed -i 's/a/b/' src/x.py && rm old/y.py"]}"#,
+            &[
+                ("src/x.py", FileUse::Changed),
+                ("old/y.py", FileUse::Deleted),
+            ],
+        );
+        check(
+            "Bash",
+            r#"{"command":"cat > notes/todo.md <<'EOF'\nrm -rf x/y.z\nEOF\n"}"#,
+            &[("notes/todo.md", FileUse::Changed)],
+        );
+        check(
+            "Bash",
+            r#"{"command":"ls -la > /dev/null; echo a > b"}"#,
+            &[],
+        );
     }
 
     #[test]
     fn plans() {
         let input = r#"{"todos":[{"content":"Write it","status":"completed"},{"content":"Test it","status":"in_progress"}]}"#;
         let input = ToolInput::Json(Raw::parse(input).unwrap());
-        let call = ToolCall { id: "".into(), name: "TodoWrite".into(), input, is_server_side: false };
+        let call = ToolCall {
+            id: "".into(),
+            name: "TodoWrite".into(),
+            input,
+            is_server_side: false,
+        };
         let plan = action(&call).plan.unwrap();
-        assert_eq!(plan[0], PlanStep { text: "Write it".into(), state: PlanState::Done });
+        assert_eq!(
+            plan[0],
+            PlanStep {
+                text: "Write it".into(),
+                state: PlanState::Done
+            }
+        );
         assert_eq!(plan[1].state, PlanState::InProgress);
     }
 }
