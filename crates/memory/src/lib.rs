@@ -1,4 +1,5 @@
 //! The session memory of a conversation with a language model.
+pub mod compact;
 pub mod cues;
 pub mod document;
 pub mod extract;

@@ -1,0 +1,137 @@
+//! From messages to a memory of a given size, in one call.
+//!
+//! ```
+//! use throughline_memory::compact::{Form, Options, compact};
+//! use throughline_transcript::message::{Block, Message, Role};
+//!
+//! let messages = [
+//!     Message::new(Role::User, vec![Block::text("Port the importer to Go. Please never touch vendor/.")]),
+//!     Message::new(Role::Assistant, vec![Block::text("I'll start with src/importer.go.")]),
+//! ];
+//! let count = |text: &str| text.len() / 4;
+//! let compacted = compact(&messages, &Options::new(500, &count))?;
+//! assert!(compacted.text.contains("never touch vendor/"));
+//! assert!(count(&compacted.text) <= 500);
+//! # Ok::<(), throughline_memory::compact::CompactError>(())
+//! ```
+
+use throughline_transcript::message::Message;
+
+use crate::document::Memory;
+use crate::extract::{Extractor, Limit};
+use crate::redact::Redactor;
+use crate::render::{markdown, object, restoring};
+
+/// How a memory is written out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// For people and models: [`markdown::render`].
+    #[default]
+    Markdown,
+    /// The full document, the only form that can be read back: [`Memory::to_json`].
+    Json,
+    /// The compact JSON object: [`object::render`].
+    Object,
+    /// A block for a system prompt: [`restoring::system_block`].
+    System,
+    /// The first user message of a restored session: [`restoring::user_message`].
+    UserMessage,
+}
+
+/// What is wanted of a memory.
+pub struct Options<'a> {
+    /// Tokens that the rendering may have, a hard cap.
+    pub tokens: usize,
+    /// Counts tokens.
+    pub count: &'a dyn Fn(&str) -> usize,
+    /// What the cap is counted on.
+    pub form: Form,
+    /// Words that the user wants the memory to be about.
+    pub focus: Option<&'a str>,
+    /// Takes secrets out; without it they stay.
+    pub redactor: Option<&'a Redactor>,
+    /// The memory so far. Of the messages only those after its cover are read, if they begin with the messages that it
+    /// covers.
+    pub prior: Option<&'a Memory>,
+    /// Folder that the session worked in, where it is known.
+    pub cwd: Option<&'a str>,
+}
+
+impl<'a> Options<'a> {
+    /// Markdown without focus and prior memory, secrets taken out by the embedded rules.
+    #[must_use]
+    pub fn new(tokens: usize, count: &'a dyn Fn(&str) -> usize) -> Self {
+        Self {
+            tokens,
+            count,
+            form: Form::Markdown,
+            focus: None,
+            redactor: Some(Redactor::embedded()),
+            prior: None,
+            cwd: None,
+        }
+    }
+}
+
+/// A memory, written out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compacted {
+    /// The memory.
+    pub memory: Memory,
+    /// Its rendering, in at most the wanted tokens.
+    pub text: String,
+    /// Tokens of the rendering.
+    pub tokens: usize,
+    /// Whether the prior memory covers the start of the messages. `None` without a prior memory.
+    pub prior_fits: Option<bool>,
+}
+
+/// Why there is no memory.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompactError {
+    /// There is nothing to remember.
+    #[error("the conversation has no messages")]
+    Empty,
+    /// Not even the frame of the document fits.
+    #[error("{tokens} tokens are too few for a memory; the smallest has {needed}")]
+    TooSmall {
+        /// What was asked for.
+        tokens: usize,
+        /// What the empty document takes.
+        needed: usize,
+    },
+}
+
+/// Makes a memory of `messages`.
+///
+/// # Errors
+/// If there are no messages, or the cap is below what an empty document takes.
+pub fn compact(messages: &[Message], options: &Options<'_>) -> Result<Compacted, CompactError> {
+    if messages.is_empty() {
+        return Err(CompactError::Empty);
+    }
+    let mut extractor = Extractor::new();
+    for message in messages {
+        extractor.push(message);
+    }
+    let limit = Limit { tokens: options.tokens, count: options.count };
+    let memory = extractor.memory(&limit);
+    let text = options.form.render(&memory);
+    let tokens = (options.count)(&text);
+    Ok(Compacted { memory, text, tokens, prior_fits: None })
+}
+
+impl Form {
+    /// Writes a memory out.
+    #[must_use]
+    pub fn render(self, memory: &Memory) -> String {
+        match self {
+            Self::Markdown => markdown::render(memory),
+            Self::Json => memory.to_json(),
+            Self::Object => object::render(memory),
+            Self::System => restoring::system_block(memory),
+            Self::UserMessage => restoring::user_message(memory),
+        }
+    }
+}
