@@ -115,6 +115,8 @@ pub struct ModelRules {
     pub sampling: Option<bool>,
     /// Whether `tool_choice` may force a tool.
     pub forced_tool_choice: Option<bool>,
+    /// Whether the provider compacts on demand with this model.
+    pub on_demand_compaction: Option<bool>,
 }
 
 /// The values of `thinking.type` that a model accepts.

@@ -87,6 +87,7 @@ fn known() -> CheckOptions<'static> {
             mid_conversation_system: Some(true),
             sampling: Some(true),
             forced_tool_choice: Some(true),
+            on_demand_compaction: Some(true),
         }),
         anthropic_version: Some("2023-06-01"),
         ..CheckOptions::default()

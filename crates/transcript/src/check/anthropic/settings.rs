@@ -6,7 +6,7 @@ use super::super::checker::{Checker, Object};
 use super::super::path::Path;
 use super::super::rule;
 use super::cache::Markers;
-use super::{Version, blocks, has_beta, needs_beta};
+use super::{Betas, Version, blocks};
 
 /// Least value of `thinking.budget_tokens`.
 const THINKING_BUDGET_MIN: u64 = 1024;
@@ -26,7 +26,12 @@ pub(crate) struct Settings {
     pub(crate) is_prewarm: bool,
 }
 
-pub(crate) fn check(body: &Object, version: Version, checker: &mut Checker<'_>) -> Settings {
+pub(crate) fn check(
+    body: &Object,
+    version: Version,
+    betas: &Betas,
+    checker: &mut Checker<'_>,
+) -> Settings {
     let root = Path::Root;
     let mut settings = Settings::default();
     let mut max_tokens = None;
@@ -44,14 +49,14 @@ pub(crate) fn check(body: &Object, version: Version, checker: &mut Checker<'_>) 
     }
     settings.is_prewarm = max_tokens == Some(0);
 
-    let effort = check_output_config(body, checker);
-    let thinking = check_thinking(body, max_tokens, effort.as_deref(), checker);
+    let effort = check_output_config(body, betas, checker);
+    let thinking = check_thinking(body, max_tokens, effort.as_deref(), betas, checker);
     settings.thinks_with_budget = thinking.as_deref() == Some("enabled");
     check_sampling(body, version, settings.thinks_with_budget, checker);
     check_plain_fields(body, checker);
-    check_compaction(body, &mut settings, checker);
-    check_context_management(body, checker);
-    check_thread(body, &mut settings, checker);
+    check_compaction(body, &mut settings, betas, checker);
+    check_context_management(body, betas, checker);
+    check_thread(body, &mut settings, betas, checker);
     check_prewarm(body, &settings, checker);
     settings
 }
@@ -96,7 +101,7 @@ fn check_plain_fields(body: &Object, checker: &mut Checker<'_>) {
 }
 
 /// Returns the effort.
-fn check_output_config(body: &Object, checker: &mut Checker<'_>) -> Option<String> {
+fn check_output_config(body: &Object, betas: &Betas, checker: &mut Checker<'_>) -> Option<String> {
     let root = Path::Root;
     let config = checker.optional_object(body, "output_config", &root)?;
     let path = root.key("output_config");
@@ -109,12 +114,7 @@ fn check_output_config(body: &Object, checker: &mut Checker<'_>) -> Option<Strin
         }
     }
     if let Some(budget) = checker.optional_object(&config, "task_budget", &path) {
-        needs_beta(
-            body,
-            "task-budgets-2026-03-13",
-            path.key("task_budget"),
-            checker,
-        );
+        betas.require("task-budgets-2026-03-13", path.key("task_budget"), checker);
         let path = path.key("task_budget");
         if checker
             .required_value(&budget, "total", "the tokens of the task", &path)
@@ -138,6 +138,7 @@ fn check_thinking(
     body: &Object,
     max_tokens: Option<u64>,
     effort: Option<&str>,
+    betas: &Betas,
     checker: &mut Checker<'_>,
 ) -> Option<String> {
     let root = Path::Root;
@@ -154,7 +155,7 @@ fn check_thinking(
         _ => true,
     });
     match mode.as_str() {
-        "enabled" => check_budget(body, &thinking, max_tokens, &path, checker),
+        "enabled" => check_budget(&thinking, max_tokens, betas, &path, checker),
         "adaptive" | "disabled" | "between_tools" => {}
         other => checker.add(
             &rule::THINKING_TYPE,
@@ -191,8 +192,7 @@ fn check_thinking(
         &path,
     );
     if let Some(binding) = checker.optional_object(&thinking, "block_binding", &path) {
-        needs_beta(
-            body,
+        betas.require(
             "thinking-binding-controls-2026-08-01",
             path.key("block_binding"),
             checker,
@@ -215,9 +215,9 @@ fn advice(mode: &str) -> &'static str {
 }
 
 fn check_budget(
-    body: &Object,
     thinking: &Object,
     max_tokens: Option<u64>,
+    betas: &Betas,
     path: &Path<'_>,
     checker: &mut Checker<'_>,
 ) {
@@ -238,7 +238,7 @@ fn check_budget(
         );
     }
     // With interleaved thinking the budget is that of the whole turn and may be larger than one answer.
-    let is_interleaved = has_beta(body, checker, "interleaved-thinking-2025-05-14") == Some(true);
+    let is_interleaved = betas.is_on("interleaved-thinking-2025-05-14");
     if let Some(max_tokens) = max_tokens
         && budget >= max_tokens
         && !is_interleaved
@@ -305,14 +305,26 @@ fn check_sampling(
     }
 }
 
-fn check_compaction(body: &Object, settings: &mut Settings, checker: &mut Checker<'_>) {
+fn check_compaction(
+    body: &Object,
+    settings: &mut Settings,
+    betas: &Betas,
+    checker: &mut Checker<'_>,
+) {
     let root = Path::Root;
     let Some(compaction) = checker.optional_object(body, "compaction", &root) else {
         return;
     };
     let path = root.key("compaction");
     settings.asks_for_compaction = true;
-    needs_beta(body, "compact-2026-09-04", path, checker);
+    if checker.model().on_demand_compaction == Some(false) {
+        checker.add(
+            &rule::COMPACTION_UNSUPPORTED,
+            path,
+            "the model does not compact on demand: have the summary made by another request",
+        );
+    }
+    betas.require("compact-2026-09-04", path, checker);
     checker.required_name(&compaction, "type", &path);
     checker.known_value(&compaction, "type", &["summarize"], &path);
     checker.optional_string(&compaction, "instructions", &path);
@@ -344,7 +356,7 @@ fn check_compaction(body: &Object, settings: &mut Settings, checker: &mut Checke
     }
 }
 
-fn check_context_management(body: &Object, checker: &mut Checker<'_>) {
+fn check_context_management(body: &Object, betas: &Betas, checker: &mut Checker<'_>) {
     let root = Path::Root;
     let Some(management) = checker.optional_object(body, "context_management", &root) else {
         return;
@@ -364,14 +376,14 @@ fn check_context_management(body: &Object, checker: &mut Checker<'_>) {
         };
         match kind.decode().as_ref() {
             "compact_20260112" => {
-                needs_beta(body, "compact-2026-01-12", path, checker);
+                betas.require("compact-2026-01-12", path, checker);
                 check_trigger(&edit, &path, checker);
             }
             "clear_tool_uses_20250919" => {
-                needs_beta(body, "context-management-2025-06-27", path, checker);
+                betas.require("context-management-2025-06-27", path, checker);
             }
             "clear_thinking_20251015" => {
-                needs_beta(body, "context-management-2025-06-27", path, checker);
+                betas.require("context-management-2025-06-27", path, checker);
                 if index > 0 {
                     checker.add(
                         &rule::CLEAR_THINKING_ORDER,
@@ -412,13 +424,13 @@ fn check_trigger(edit: &Object, path: &Path<'_>, checker: &mut Checker<'_>) {
     }
 }
 
-fn check_thread(body: &Object, settings: &mut Settings, checker: &mut Checker<'_>) {
+fn check_thread(body: &Object, settings: &mut Settings, betas: &Betas, checker: &mut Checker<'_>) {
     let root = Path::Root;
     let Some(thread) = checker.optional_object(body, "thread", &root) else {
         return;
     };
     let path = root.key("thread");
-    needs_beta(body, "message-threads-2026-08-12", path, checker);
+    betas.require("message-threads-2026-08-12", path, checker);
     let Some(kind) = checker.required_name(&thread, "type", &path) else {
         return;
     };

@@ -746,7 +746,39 @@ fn compaction() -> Vec<Row> {
         )
     };
     let hello = assistant(&text("Hello."));
+    let no_betas = CheckOptions {
+        betas: Some(&[]),
+        ..known()
+    };
+    let on_demand = CheckOptions {
+        betas: Some(&["compact-2026-09-04"]),
+        ..known()
+    };
+    assert!(
+        check_text(
+            &talk(&[&assistant(signed), HI]),
+            Wire::Anthropic,
+            &on_demand
+        )
+        .is_valid()
+    );
     vec![
+        row(
+            "beta-header-missing",
+            "messages[0].content[0]",
+            talk(&[&assistant(signed), HI]),
+            talk(&[HI]),
+        )
+        .with(no_betas),
+        row(
+            "beta-header-missing",
+            "messages[1].clear_at",
+            talk(&[HI, r#"{"role":"system","content":"x","clear_at":"never"}"#]),
+            talk(&[HI, r#"{"role":"system","content":"x"}"#]),
+        )
+        .with(no_betas),
+        row("compaction-unsupported", "compaction", asks(""), hi(""))
+            .with(model(|model| model.on_demand_compaction = Some(false))),
         row(
             "compaction-with-context-management",
             "context_management",
