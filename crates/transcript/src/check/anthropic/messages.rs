@@ -80,9 +80,9 @@ pub(crate) fn check(
 
 fn check_images(images: u64, checker: &mut Checker<'_>) {
     let has_small_window = checker
-        .model()
-        .window_tokens
-        .is_some_and(|window| window <= SMALL_WINDOW_TOKENS);
+        .options
+        .model
+        .is_some_and(|model| model.window <= SMALL_WINDOW_TOKENS);
     let limit = if has_small_window {
         IMAGES_MAX_SMALL_WINDOW
     } else {

@@ -15,7 +15,10 @@ const COMPACTION_TRIGGER_MIN: u64 = 50_000;
 /// Least total of a task budget, tokens.
 const TASK_BUDGET_MIN: u64 = 20_000;
 
+/// Values of `output_config.effort`, lowest first.
 const EFFORTS: &[&str] = &["low", "medium", "high", "xhigh", "max"];
+/// Values of `thinking.type`.
+const MODES: &[&str] = &["adaptive", "enabled", "disabled", "between_tools"];
 
 /// What other rules need to know of the settings.
 #[derive(Default)]
@@ -146,14 +149,6 @@ fn check_thinking(
     let path = root.key("thinking");
     let mode = checker.required_name(&thinking, "type", &path)?;
     let mode = mode.decode().into_owned();
-    let modes = checker.model().thinking;
-    let is_accepted = modes.map(|modes| match mode.as_str() {
-        "adaptive" => modes.adaptive,
-        "enabled" => modes.enabled,
-        "disabled" => modes.disabled,
-        "between_tools" => modes.between_tools,
-        _ => true,
-    });
     match mode.as_str() {
         "enabled" => check_budget(&thinking, max_tokens, betas, &path, checker),
         "adaptive" | "disabled" | "between_tools" => {}
@@ -165,7 +160,11 @@ fn check_thinking(
             ),
         ),
     }
-    if is_accepted == Some(false) {
+    let accepted = checker
+        .options
+        .model
+        .and_then(|model| model.abilities.thinking.as_ref());
+    if accepted.is_some_and(|modes| !modes.contains(&mode)) && MODES.contains(&mode.as_str()) {
         checker.add(
             &rule::THINKING_MODE,
             path.key("type"),
@@ -175,14 +174,19 @@ fn check_thinking(
             ),
         );
     }
+    let effort_max = checker
+        .options
+        .model
+        .and_then(|model| model.abilities.thinking_off_effort_max.as_deref());
+    let rank = |effort: &str| EFFORTS.iter().position(|known| *known == effort);
     if mode == "disabled"
-        && matches!(effort, Some("xhigh" | "max"))
-        && modes.is_some_and(|modes| modes.disabled && modes.disabled_up_to_high_effort)
+        && let (Some(effort), Some(effort_max)) = (effort, effort_max)
+        && rank(effort) > rank(effort_max)
     {
         checker.add(
             &rule::THINKING_DISABLED_AT_EFFORT,
             path.key("type"),
-            "the model cannot work at this effort without thinking: lower output_config.effort to high or leave thinking on",
+            format_args!("the model cannot work at this effort without thinking: lower output_config.effort to {effort_max} or leave thinking on"),
         );
     }
     checker.known_value(
@@ -277,7 +281,7 @@ fn check_sampling(
                 format_args!("`{key}` is gone since anthropic-version 2026-10-21: remove it"),
             );
         } else if is_default {
-        } else if checker.model().sampling == Some(false) {
+        } else if checker.ability(|can| can.sampling) == Some(false) {
             checker.add(
                 &rule::SAMPLING_REMOVED,
                 root.key(key),
@@ -317,7 +321,7 @@ fn check_compaction(
     };
     let path = root.key("compaction");
     settings.asks_for_compaction = true;
-    if checker.model().on_demand_compaction == Some(false) {
+    if checker.ability(|can| can.on_demand_compaction) == Some(false) {
         checker.add(
             &rule::COMPACTION_UNSUPPORTED,
             path,

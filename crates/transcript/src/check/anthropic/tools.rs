@@ -167,7 +167,7 @@ fn check_choice(
                 "a tool cannot be forced while thinking is enabled: use auto or switch thinking off",
             );
         }
-        if checker.model().forced_tool_choice == Some(false) {
+        if checker.ability(|can| can.forced_tool_choice) == Some(false) {
             checker.add(
                 &rule::FORCED_TOOL,
                 path.key("type"),

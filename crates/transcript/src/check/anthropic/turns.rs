@@ -455,7 +455,9 @@ impl<'r> Turns<'r> {
     }
 
     fn check_system(&mut self, index: usize, checker: &mut Checker<'_>) {
-        if checker.model().mid_conversation_system == Some(false) && !self.reported_system {
+        if checker.ability(|can| can.mid_conversation_system) == Some(false)
+            && !self.reported_system
+        {
             self.reported_system = true;
             at_message(index, |path| {
                 checker.add(
@@ -530,7 +532,7 @@ impl<'r> Turns<'r> {
         if is_paused || follows_system || self.request.asks_for_compaction {
             return;
         }
-        let prefill = checker.model().prefill;
+        let prefill = checker.ability(|can| can.prefill);
         let last = self.last.map_or(0, |(_, index)| index);
         let message = "the last message is the assistant's, which models since Claude 4.6 refuse: end with a user message";
         at_message(last, |path| match prefill {

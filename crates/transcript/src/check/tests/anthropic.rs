@@ -96,15 +96,10 @@ fn settings() -> Vec<Row> {
     let warm =
         |settings: &str| format!(r#"{{"model":"m","max_tokens":0,{settings}"messages":[{HI}]}}"#);
     let only_adaptive = model(|model| {
-        model.thinking = Some(ThinkingModes {
-            adaptive: true,
-            ..ThinkingModes::default()
-        });
+        model.abilities.thinking = Some(vec!["adaptive".to_owned()]);
     });
     let up_to_high = model(|model| {
-        if let Some(modes) = &mut model.thinking {
-            modes.disabled_up_to_high_effort = true;
-        }
+        model.abilities.thinking_off_effort_max = Some("high".to_owned());
     });
     let tool = |name: &str| format!(r#"{{"name":"{name}","input_schema":{{"type":"object"}}}}"#);
     vec![
@@ -126,7 +121,7 @@ fn settings() -> Vec<Row> {
         row("sampling-removed", "top_k", hi(r#""top_k":40,"#), hi("")).with(newest),
         row("sampling-removed", "temperature", hi(r#""temperature":1,"#), hi("")).with(newest),
         row("sampling-removed", "temperature", hi(r#""temperature":0.2,"#), hi(r#""temperature":1.0,"#))
-            .with(model(|model| model.sampling = Some(false))),
+            .with(model(|model| model.abilities.sampling = Some(false))),
         row("sampling-removed", "temperature", hi(r#""temperature":0.2,"#), hi("")).warning().with(no_version),
         row("out-of-range", "temperature", hi(r#""temperature":1.5,"#), hi(r#""temperature":0.5,"#)),
         row(
@@ -192,7 +187,7 @@ fn settings() -> Vec<Row> {
             hi(&format!(r#"{TOOLS}"tool_choice":{{"type":"any"}},"#)),
             hi(&format!(r#"{TOOLS}"tool_choice":{{"type":"auto"}},"#)),
         )
-        .with(model(|model| model.forced_tool_choice = Some(false))),
+        .with(model(|model| model.abilities.forced_tool_choice = Some(false))),
         row(
             "forced-tool-with-thinking",
             "tool_choice.type",
@@ -284,8 +279,8 @@ fn messages() -> Vec<Row> {
         anthropic_version: Some("2026-10-21"),
         ..known()
     };
-    let no_prefill = model(|model| model.prefill = Some(false));
-    let small_window = model(|model| model.window_tokens = Some(200_000));
+    let no_prefill = model(|model| model.abilities.prefill = Some(false));
+    let small_window = model(|model| model.window = 200_000);
     let document =
         r#"{"type":"document","source":{"type":"text","media_type":"text/plain","data":"page"}}"#;
     let cited = r#"{"type":"text","text":"x","citations":[]}"#;
@@ -329,7 +324,7 @@ fn messages() -> Vec<Row> {
             talk(&[HI, &assistant(&call("a")), &user(&result("a")), system]),
         ),
         row("system-unsupported", "messages[1].role", talk(&[HI, system]), talk(&[HI]))
-            .with(model(|model| model.mid_conversation_system = Some(false))),
+            .with(model(|model| model.abilities.mid_conversation_system = Some(false))),
         row(
             "block-wrong-role",
             "messages[1].content[0].type",
@@ -339,7 +334,7 @@ fn messages() -> Vec<Row> {
         row("prefill-unsupported", "messages[1].role", talk(&[HI, &hello]), talk(&[HI])).with(no_prefill),
         row("prefill-unsupported", "messages[1].role", talk(&[HI, &hello]), talk(&[HI]))
             .warning()
-            .with(model(|model| model.prefill = None)),
+            .with(model(|model| model.abilities.prefill = None)),
         row(
             "prefill-trailing-space",
             "messages[1].content",
@@ -777,8 +772,9 @@ fn compaction() -> Vec<Row> {
             talk(&[HI, r#"{"role":"system","content":"x"}"#]),
         )
         .with(no_betas),
-        row("compaction-unsupported", "compaction", asks(""), hi(""))
-            .with(model(|model| model.on_demand_compaction = Some(false))),
+        row("compaction-unsupported", "compaction", asks(""), hi("")).with(model(|model| {
+            model.abilities.on_demand_compaction = Some(false)
+        })),
         row(
             "compaction-with-context-management",
             "context_management",
