@@ -217,6 +217,10 @@ impl Blocks<'_> {
 
     fn check_image(&mut self, block: &Object, path: &Path<'_>, checker: &mut Checker<'_>) {
         self.images += 1;
+        if let Some(changes) = checker.optional_object(block, "transformations", path) {
+            let path = path.key("transformations");
+            checker.known_value(&changes, "oversized_image", &["downsize", "error"], &path);
+        }
         let Some(source) = checker.required_object(block, "source", path) else {
             return;
         };

@@ -2,7 +2,7 @@
 
 use crate::json::{Kind, Raw};
 
-use super::super::checker::{Checker, Object};
+use super::super::checker::{Checker, Object, Quoted};
 use super::super::path::Path;
 use super::super::rule;
 use super::cache::Markers;
@@ -156,7 +156,8 @@ fn check_thinking(
             &rule::THINKING_TYPE,
             path.key("type"),
             format_args!(
-                "{other:.60?} is no thinking mode: use adaptive, enabled, disabled or between_tools"
+                "{} is no thinking mode: use adaptive, enabled, disabled or between_tools",
+                Quoted(other)
             ),
         ),
     }
@@ -280,14 +281,13 @@ fn check_sampling(
                 root.key(key),
                 format_args!("`{key}` is gone since anthropic-version 2026-10-21: remove it"),
             );
-        } else if is_default {
-        } else if checker.ability(|can| can.sampling) == Some(false) {
+        } else if !is_default && checker.ability(|can| can.sampling) == Some(false) {
             checker.add(
                 &rule::SAMPLING_REMOVED,
                 root.key(key),
                 format_args!("the model accepts only the default of `{key}`: remove it"),
             );
-        } else if version == Version::Unknown {
+        } else if !is_default && version == Version::Unknown {
             checker.warn(
                 &rule::SAMPLING_REMOVED,
                 root.key(key),
@@ -456,7 +456,10 @@ fn check_thread(body: &Object, settings: &mut Settings, betas: &Betas, checker: 
         other => checker.add(
             &rule::THREAD_TYPE,
             path.key("type"),
-            format_args!("{other:.60?} is no thread type: use create or continue"),
+            format_args!(
+                "{} is no thread type: use create or continue",
+                Quoted(other)
+            ),
         ),
     }
 }

@@ -152,7 +152,8 @@ fn check_choice(
         ),
     }
     // The tools of a continued thread are on the server, those of a connector are not in `tools`.
-    if defined.is_none() && !settings.continues_thread && !body.has("mcp_servers") {
+    let has_none = defined.is_none_or(|defined| !defined.has_unnamed && defined.names.is_empty());
+    if has_none && !settings.continues_thread && !body.has("mcp_servers") {
         checker.add(
             &rule::TOOL_CHOICE_WITHOUT_TOOLS,
             path,

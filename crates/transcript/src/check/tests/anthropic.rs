@@ -920,3 +920,16 @@ fn unknown_results_close_the_calls_of_server_tools() {
         &[("unknown-block-type", "messages[1].content[1].type")],
     );
 }
+
+#[test]
+fn many_open_calls_take_linear_time() {
+    let mut messages = vec![HI.to_owned()];
+    for turn in 0..20_000 {
+        let calls = [search(&format!("s{turn}")), call(&format!("a{turn}"))];
+        messages.push(assistant(&calls.join(",")));
+        messages.push(user(&result(&format!("a{turn}"))));
+    }
+    let body = body(TOOLS, &format!("[{}]", messages.join(",")));
+    // All searches may still be answered by the next reply.
+    check_codes(&body, &known(), &[]);
+}
