@@ -1,6 +1,7 @@
 //! Each rule has a body that breaks it and a body that keeps it.
 
 mod anthropic;
+mod anthropic_turns;
 mod cases;
 mod every_wire;
 mod openai_chat;
