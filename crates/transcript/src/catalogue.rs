@@ -172,6 +172,8 @@ pub enum CacheKind {
 pub struct Abilities {
     /// Values of `thinking.type` that it accepts.
     pub thinking: Option<Vec<String>>,
+    /// Highest reasoning effort at which its thinking can be switched off; `None` if any, or unknown.
+    pub thinking_off_effort_max: Option<String>,
     /// Whether it thinks when the request does not say.
     pub thinks_by_default: Option<bool>,
     /// Whether the last message may be the assistant's, to be continued.
@@ -184,6 +186,8 @@ pub struct Abilities {
     pub sampling: Option<bool>,
     /// Whether thinking of earlier turns stays in the context (and is billed); otherwise only the last turn's does.
     pub keeps_thinking_of_all_turns: Option<bool>,
+    /// Whether a request may force it to call a tool.
+    pub forced_tool_choice: Option<bool>,
     /// Whether the provider compacts on demand.
     pub on_demand_compaction: Option<bool>,
 }

@@ -30,6 +30,7 @@ mod structure;
 #[cfg(test)]
 mod tests;
 
+use crate::catalogue::Model;
 use crate::json::{Kind, Raw};
 use crate::wire::Wire;
 
@@ -74,8 +75,8 @@ pub struct Finding {
 /// What is known beside the body. Rules that hang on something unknown only warn.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CheckOptions<'a> {
-    /// What the model of the request can do.
-    pub model: Option<ModelRules>,
+    /// The model that the request goes to, from the [catalogue](crate::catalogue::Catalogue).
+    pub model: Option<&'a Model>,
     /// The `anthropic-version` header. A field of that name in the body (Bedrock, Vertex) stands in for it.
     pub anthropic_version: Option<&'a str>,
     /// The beta names of the `anthropic-beta` header, if the headers are known.
@@ -96,40 +97,6 @@ pub enum Profile {
     /// Chat templates of many local models: one system message at the front, no `developer`, then user and
     /// assistant strictly in turn. Concerns Chat Completions only.
     StrictAlternation,
-}
-
-/// What a model can do, as far as a request body can go against it. `None` means not known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ModelRules {
-    /// Context window, tokens.
-    pub window_tokens: Option<u64>,
-    /// Most output tokens of one request.
-    pub output_tokens_max: Option<u64>,
-    /// The values of `thinking.type` that it accepts.
-    pub thinking: Option<ThinkingModes>,
-    /// Whether the last message may be the assistant's.
-    pub prefill: Option<bool>,
-    /// Whether `system` messages may stand among the others.
-    pub mid_conversation_system: Option<bool>,
-    /// Whether `temperature`, `top_p` and `top_k` may differ from their defaults.
-    pub sampling: Option<bool>,
-    /// Whether `tool_choice` may force a tool.
-    pub forced_tool_choice: Option<bool>,
-}
-
-/// The values of `thinking.type` that a model accepts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ThinkingModes {
-    /// `adaptive`.
-    pub adaptive: bool,
-    /// `enabled` with a budget.
-    pub enabled: bool,
-    /// `disabled`.
-    pub disabled: bool,
-    /// `between_tools`.
-    pub between_tools: bool,
-    /// `disabled` goes only with an effort of at most `high`.
-    pub disabled_up_to_high_effort: bool,
 }
 
 impl Report {

@@ -59,7 +59,9 @@ impl Wire {
             match key.decode().as_ref() {
                 "messages" if value.kind() == Kind::Array => messages = Some(value),
                 "input" => has_input = matches!(value.kind(), Kind::Array | Kind::String),
-                "previous_response_id" | "conversation" | "prompt" => is_continued = true,
+                "previous_response_id" | "conversation" => is_continued = true,
+                // A prompt that is a text belongs to the completions before Chat.
+                "prompt" => is_continued |= value.kind() == Kind::Object,
                 "system" | "thinking" | "stop_sequences" | "anthropic_version"
                 | "anthropic_beta" | "output_config" | "context_management" | "thread"
                 | "mcp_servers" | "cache_control" | "top_k" | "compaction" => votes.anthropic += 4,
@@ -216,6 +218,8 @@ mod tests {
         check("{}", None);
         check(r#"{"messages":7}"#, None);
         check(r#"{"input":"hi"}"#, responses);
+        check(r#"{"model":"m","prompt":"hi"}"#, None);
+        check(r#"{"model":"m","prompt":{"id":"p"}}"#, responses);
         check(r#"{"input":[{"role":"user","content":"hi"}]}"#, responses);
         check(
             r#"{"model":"gpt-6","previous_response_id":"resp_1"}"#,

@@ -81,12 +81,14 @@ struct CacheEntry {
 #[serde(deny_unknown_fields)]
 struct AbilitiesEntry {
     thinking: Option<Vec<String>>,
+    thinking_off_effort_max: Option<String>,
     thinking_default: Option<OnOff>,
     prefill: Option<bool>,
     binds_thinking_to_prefix: Option<bool>,
     mid_conversation_system: Option<bool>,
     sampling: Option<bool>,
     keeps_thinking_of_all_turns: Option<bool>,
+    forced_tool_choice: Option<bool>,
     on_demand_compaction: Option<bool>,
 }
 
@@ -263,6 +265,9 @@ impl AbilitiesEntry {
     fn onto(self, known: &Abilities) -> Abilities {
         Abilities {
             thinking: self.thinking.or_else(|| known.thinking.clone()),
+            thinking_off_effort_max: self
+                .thinking_off_effort_max
+                .or_else(|| known.thinking_off_effort_max.clone()),
             thinks_by_default: self
                 .thinking_default
                 .map(|default| default == OnOff::On)
@@ -278,6 +283,7 @@ impl AbilitiesEntry {
             keeps_thinking_of_all_turns: self
                 .keeps_thinking_of_all_turns
                 .or(known.keeps_thinking_of_all_turns),
+            forced_tool_choice: self.forced_tool_choice.or(known.forced_tool_choice),
             on_demand_compaction: self.on_demand_compaction.or(known.on_demand_compaction),
         }
     }

@@ -9,6 +9,8 @@ mod settings;
 mod tools;
 mod turns;
 
+use std::collections::HashSet;
+
 use crate::json::Raw;
 
 use super::checker::{Checker, Object};
@@ -64,6 +66,7 @@ pub(crate) enum Version {
 /// What the rules for messages need to know about the rest of the request.
 pub(crate) struct Request {
     pub(crate) version: Version,
+    pub(crate) betas: Betas,
     /// Only the new messages of a thread are sent: what came before is not in the body.
     pub(crate) continues_thread: bool,
     /// The request asks for a compaction instead of a reply.
@@ -87,11 +90,13 @@ pub(crate) fn check(body: &Raw, checker: &mut Checker<'_>) {
     if !body.has("anthropic_version") || body.has("model") {
         checker.required_name(&body, "model", &root);
     }
-    let settings = settings::check(&body, version, checker);
+    let betas = Betas::read(&body, checker);
+    let settings = settings::check(&body, version, &betas, checker);
     let tools = tools::check(&body, &settings, &mut markers, checker);
     settings::check_system(&body, &mut markers, checker);
     let request = Request {
         version,
+        betas,
         continues_thread: settings.continues_thread,
         asks_for_compaction: settings.asks_for_compaction,
         thinks_with_budget: settings.thinks_with_budget,
@@ -117,25 +122,43 @@ fn version(body: &Object, checker: &Checker<'_>) -> Version {
     }
 }
 
-/// Whether a beta is switched on: by the header, or by the field that clouds have for it. `None` if nobody knows.
-fn has_beta(body: &Object, checker: &Checker<'_>, name: &str) -> Option<bool> {
-    if let Some(list) = body.present("anthropic_beta") {
-        return Some(
-            list.array()
-                .filter_map(|beta| beta.as_text())
-                .any(|beta| beta.decode() == name),
-        );
-    }
-    Some(checker.options.betas?.contains(&name))
+/// The betas that a request switches on: by the header, or by the field that clouds have for it.
+pub(crate) struct Betas {
+    /// `None` if nobody knows.
+    names: Option<HashSet<String>>,
 }
 
-/// Reports a field or value that goes only with a beta that is known to be off.
-fn needs_beta(body: &Object, name: &str, path: Path<'_>, checker: &mut Checker<'_>) {
-    if has_beta(body, checker, name) == Some(false) {
-        checker.add(
-            &rule::BETA_MISSING,
-            path,
-            format_args!("this needs the header `anthropic-beta: {name}`: send it or remove this"),
-        );
+impl Betas {
+    fn read(body: &Object, checker: &Checker<'_>) -> Self {
+        let in_header = checker.options.betas;
+        let names = match body.present("anthropic_beta") {
+            Some(list) => Some(
+                list.array()
+                    .filter_map(|beta| beta.as_text())
+                    .map(|beta| beta.decode().into_owned())
+                    .collect(),
+            ),
+            None => in_header.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
+        };
+        Self { names }
+    }
+
+    fn is_on(&self, name: &str) -> bool {
+        self.names
+            .as_ref()
+            .is_some_and(|names| names.contains(name))
+    }
+
+    /// Reports a field or block that goes only with a beta that is known to be off.
+    pub(crate) fn require(&self, name: &str, path: Path<'_>, checker: &mut Checker<'_>) {
+        if self.names.is_some() && !self.is_on(name) {
+            checker.add(
+                &rule::BETA_MISSING,
+                path,
+                format_args!(
+                    "this needs the header `anthropic-beta: {name}`: send it or remove this"
+                ),
+            );
+        }
     }
 }

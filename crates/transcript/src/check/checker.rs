@@ -2,12 +2,13 @@
 
 use std::fmt;
 
+use crate::catalogue::Abilities;
 use crate::json::{Kind, Raw, Text};
 use crate::wire::Wire;
 
 use super::path::Path;
 use super::rule::{self, Rule, Severity};
-use super::{CheckOptions, FINDINGS_MAX, Finding, ModelRules, Report};
+use super::{CheckOptions, FINDINGS_MAX, Finding, Report};
 
 /// A check in progress.
 pub(crate) struct Checker<'a> {
@@ -29,9 +30,9 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What is known about the model.
-    pub(crate) fn model(&self) -> ModelRules {
-        self.options.model.unwrap_or_default()
+    /// What the model can do; nothing is known of a model that is not given.
+    pub(crate) fn ability<T>(&self, read: impl FnOnce(&Abilities) -> Option<T>) -> Option<T> {
+        self.options.model.and_then(|model| read(&model.abilities))
     }
 
     pub(crate) fn into_report(self) -> Report {
@@ -336,7 +337,7 @@ impl<'a> Checker<'a> {
         key: &str,
         path: &Path<'_>,
     ) {
-        let limit = self.model().output_tokens_max;
+        let limit = self.options.model.and_then(|model| model.output_max);
         if let (Some(tokens), Some(limit)) = (tokens, limit)
             && tokens > limit
         {

@@ -9,6 +9,17 @@ pub enum Severity {
     Error,
 }
 
+impl Severity {
+    /// `error` or `warning`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
 /// One rule of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
@@ -83,6 +94,7 @@ rules! {
     THINKING_DISABLED_AT_EFFORT = Error "thinking-disabled-at-effort", THINKING;
     TASK_BUDGET = Error "task-budget", MESSAGES;
     BETA_MISSING = Error "beta-header-missing", MESSAGES;
+    COMPACTION_UNSUPPORTED = Error "compaction-unsupported", COMPACTION;
     COMPACTION_WITH_CONTEXT = Error "compaction-with-context-management", COMPACTION;
     COMPACTION_SHAPES_REPLY = Error "compaction-shapes-reply", COMPACTION;
     COMPACTION_TRIGGER_VALUE = Error "compaction-trigger-too-low", COMPACTION;

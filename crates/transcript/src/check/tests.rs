@@ -1,6 +1,7 @@
 //! Each rule has a body that breaks it and a body that keeps it.
 
 mod anthropic;
+mod anthropic_turns;
 mod cases;
 mod every_wire;
 mod openai_chat;
@@ -8,6 +9,7 @@ mod openai_responses;
 mod properties;
 
 use super::*;
+use crate::catalogue::Catalogue;
 use std::collections::BTreeSet;
 
 /// One rule at work.
@@ -72,34 +74,33 @@ impl Row {
 
 /// Everything is known and everything is allowed.
 fn known() -> CheckOptions<'static> {
+    model(|_| {})
+}
+
+/// As [`known`], with a model that differs.
+fn model(change: impl FnOnce(&mut Model)) -> CheckOptions<'static> {
+    const MODEL: &str = r#"
+        [[model]]
+        id = "m"
+        window = 1_000_000
+        output_max = 64_000
+
+        [model.abilities]
+        thinking = ["adaptive", "enabled", "disabled", "between_tools"]
+        prefill = true
+        mid_conversation_system = true
+        sampling = true
+        forced_tool_choice = true
+        on_demand_compaction = true
+    "#;
+    let catalogue = Catalogue::empty().extended(MODEL).unwrap();
+    let mut model = catalogue.find("m").unwrap().clone();
+    change(&mut model);
     CheckOptions {
-        model: Some(ModelRules {
-            window_tokens: Some(1_000_000),
-            output_tokens_max: Some(64_000),
-            thinking: Some(ThinkingModes {
-                adaptive: true,
-                enabled: true,
-                disabled: true,
-                between_tools: true,
-                disabled_up_to_high_effort: false,
-            }),
-            prefill: Some(true),
-            mid_conversation_system: Some(true),
-            sampling: Some(true),
-            forced_tool_choice: Some(true),
-        }),
+        model: Some(Box::leak(Box::new(model))),
         anthropic_version: Some("2023-06-01"),
         ..CheckOptions::default()
     }
-}
-
-/// As [`known`], with other abilities of the model.
-fn model(change: impl FnOnce(&mut ModelRules)) -> CheckOptions<'static> {
-    let mut options = known();
-    if let Some(model) = &mut options.model {
-        change(model);
-    }
-    options
 }
 
 fn tables() -> Vec<Row> {

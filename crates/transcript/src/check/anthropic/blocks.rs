@@ -173,9 +173,14 @@ impl Blocks<'_> {
                 checker.required_object(block, "to", path);
             }
             "tool_addition" | "tool_removal" => {
+                self.request.betas.require(
+                    "mid-conversation-tool-changes-2026-07-01",
+                    *path,
+                    checker,
+                );
                 checker.required_object(block, "tool", path);
             }
-            "compaction" => return check_compaction(block, path, checker),
+            "compaction" => return self.check_compaction(block, path, checker),
             _ => {
                 // The results of server tools are all alike.
                 checker.required_value(block, "content", "what the tool gave back", path);
@@ -212,6 +217,10 @@ impl Blocks<'_> {
 
     fn check_image(&mut self, block: &Object, path: &Path<'_>, checker: &mut Checker<'_>) {
         self.images += 1;
+        if let Some(changes) = checker.optional_object(block, "transformations", path) {
+            let path = path.key("transformations");
+            checker.known_value(&changes, "oversized_image", &["downsize", "error"], &path);
+        }
         let Some(source) = checker.required_object(block, "source", path) else {
             return;
         };
@@ -298,6 +307,30 @@ impl Blocks<'_> {
                 toolset: block.string("toolset_name"),
             },
             None => Seen::Other,
+        }
+    }
+
+    fn check_compaction(&self, block: &Object, path: &Path<'_>, checker: &mut Checker<'_>) -> Seen {
+        let content = checker.optional_string(block, "content", path);
+        let is_blank = content.as_ref().is_some_and(Text::is_blank);
+        if is_blank {
+            checker.add(
+                &rule::COMPACTION_EMPTY,
+                path.key("content"),
+                "the summary of a compaction block must not be empty: remove the block",
+            );
+        }
+        checker.optional_string(block, "encrypted_content", path);
+        checker.optional_string(block, "signature", path);
+        let is_signed = block.has("signature") || block.has("encrypted_content");
+        if is_signed {
+            self.request
+                .betas
+                .require("compact-2026-09-04", *path, checker);
+        }
+        Seen::Compaction {
+            is_signed,
+            has_content: content.is_some() && !is_blank || block.has("encrypted_content"),
         }
     }
 
@@ -534,24 +567,6 @@ fn check_signature(block: &Object, key: &str, path: &Path<'_>, checker: &mut Che
             path.key(key),
             format_args!("a thinking block without its `{key}` is refused: send the block as it came or leave it out"),
         );
-    }
-}
-
-fn check_compaction(block: &Object, path: &Path<'_>, checker: &mut Checker<'_>) -> Seen {
-    let content = checker.optional_string(block, "content", path);
-    let is_blank = content.as_ref().is_some_and(Text::is_blank);
-    if is_blank {
-        checker.add(
-            &rule::COMPACTION_EMPTY,
-            path.key("content"),
-            "the summary of a compaction block must not be empty: remove the block",
-        );
-    }
-    checker.optional_string(block, "encrypted_content", path);
-    checker.optional_string(block, "signature", path);
-    Seen::Compaction {
-        is_signed: block.has("signature") || block.has("encrypted_content"),
-        has_content: content.is_some() && !is_blank || block.has("encrypted_content"),
     }
 }
 

@@ -22,6 +22,12 @@ const SMALL_WINDOW_TOKENS: u64 = 200_000;
 const FIELDS: &[&str] = &["role", "content"];
 const SYSTEM_FIELDS: &[&str] = &["role", "content", "output_config", "clear_at"];
 
+/// Fields of system messages that go only with a beta.
+const SYSTEM_BETAS: &[(&str, &str)] = &[
+    ("output_config", "mid-conversation-output-config-2026-07-01"),
+    ("clear_at", "mid-conversation-system-clear-at-2026-08-21"),
+];
+
 pub(crate) fn check(
     list: &Raw,
     request: &Request,
@@ -74,9 +80,9 @@ pub(crate) fn check(
 
 fn check_images(images: u64, checker: &mut Checker<'_>) {
     let has_small_window = checker
-        .model()
-        .window_tokens
-        .is_some_and(|window| window <= SMALL_WINDOW_TOKENS);
+        .options
+        .model
+        .is_some_and(|model| model.window <= SMALL_WINDOW_TOKENS);
     let limit = if has_small_window {
         IMAGES_MAX_SMALL_WINDOW
     } else {
@@ -162,6 +168,12 @@ impl MessageCheck<'_, '_, '_> {
                 .known_value(&message, "clear_at", &["never", "next_user_message"], path);
             self.checker
                 .optional_object(&message, "output_config", path);
+            for (key, beta) in SYSTEM_BETAS {
+                if message.has(key) {
+                    let betas = &self.blocks.request.betas;
+                    betas.require(beta, path.key(key), self.checker);
+                }
+            }
         }
         let what = "a string or an array of blocks";
         let Some(content) = self.checker.required_value(&message, "content", what, path) else {

@@ -2,11 +2,11 @@
 
 use crate::json::{Kind, Raw};
 
-use super::super::checker::{Checker, Object};
+use super::super::checker::{Checker, Object, Quoted};
 use super::super::path::Path;
 use super::super::rule;
 use super::cache::Markers;
-use super::{Version, blocks, has_beta, needs_beta};
+use super::{Betas, Version, blocks};
 
 /// Least value of `thinking.budget_tokens`.
 const THINKING_BUDGET_MIN: u64 = 1024;
@@ -15,7 +15,10 @@ const COMPACTION_TRIGGER_MIN: u64 = 50_000;
 /// Least total of a task budget, tokens.
 const TASK_BUDGET_MIN: u64 = 20_000;
 
+/// Values of `output_config.effort`, lowest first.
 const EFFORTS: &[&str] = &["low", "medium", "high", "xhigh", "max"];
+/// Values of `thinking.type`.
+const MODES: &[&str] = &["adaptive", "enabled", "disabled", "between_tools"];
 
 /// What other rules need to know of the settings.
 #[derive(Default)]
@@ -26,7 +29,12 @@ pub(crate) struct Settings {
     pub(crate) is_prewarm: bool,
 }
 
-pub(crate) fn check(body: &Object, version: Version, checker: &mut Checker<'_>) -> Settings {
+pub(crate) fn check(
+    body: &Object,
+    version: Version,
+    betas: &Betas,
+    checker: &mut Checker<'_>,
+) -> Settings {
     let root = Path::Root;
     let mut settings = Settings::default();
     let mut max_tokens = None;
@@ -44,14 +52,14 @@ pub(crate) fn check(body: &Object, version: Version, checker: &mut Checker<'_>) 
     }
     settings.is_prewarm = max_tokens == Some(0);
 
-    let effort = check_output_config(body, checker);
-    let thinking = check_thinking(body, max_tokens, effort.as_deref(), checker);
+    let effort = check_output_config(body, betas, checker);
+    let thinking = check_thinking(body, max_tokens, effort.as_deref(), betas, checker);
     settings.thinks_with_budget = thinking.as_deref() == Some("enabled");
     check_sampling(body, version, settings.thinks_with_budget, checker);
     check_plain_fields(body, checker);
-    check_compaction(body, &mut settings, checker);
-    check_context_management(body, checker);
-    check_thread(body, &mut settings, checker);
+    check_compaction(body, &mut settings, betas, checker);
+    check_context_management(body, betas, checker);
+    check_thread(body, &mut settings, betas, checker);
     check_prewarm(body, &settings, checker);
     settings
 }
@@ -96,7 +104,7 @@ fn check_plain_fields(body: &Object, checker: &mut Checker<'_>) {
 }
 
 /// Returns the effort.
-fn check_output_config(body: &Object, checker: &mut Checker<'_>) -> Option<String> {
+fn check_output_config(body: &Object, betas: &Betas, checker: &mut Checker<'_>) -> Option<String> {
     let root = Path::Root;
     let config = checker.optional_object(body, "output_config", &root)?;
     let path = root.key("output_config");
@@ -109,12 +117,7 @@ fn check_output_config(body: &Object, checker: &mut Checker<'_>) -> Option<Strin
         }
     }
     if let Some(budget) = checker.optional_object(&config, "task_budget", &path) {
-        needs_beta(
-            body,
-            "task-budgets-2026-03-13",
-            path.key("task_budget"),
-            checker,
-        );
+        betas.require("task-budgets-2026-03-13", path.key("task_budget"), checker);
         let path = path.key("task_budget");
         if checker
             .required_value(&budget, "total", "the tokens of the task", &path)
@@ -138,6 +141,7 @@ fn check_thinking(
     body: &Object,
     max_tokens: Option<u64>,
     effort: Option<&str>,
+    betas: &Betas,
     checker: &mut Checker<'_>,
 ) -> Option<String> {
     let root = Path::Root;
@@ -145,26 +149,23 @@ fn check_thinking(
     let path = root.key("thinking");
     let mode = checker.required_name(&thinking, "type", &path)?;
     let mode = mode.decode().into_owned();
-    let modes = checker.model().thinking;
-    let is_accepted = modes.map(|modes| match mode.as_str() {
-        "adaptive" => modes.adaptive,
-        "enabled" => modes.enabled,
-        "disabled" => modes.disabled,
-        "between_tools" => modes.between_tools,
-        _ => true,
-    });
     match mode.as_str() {
-        "enabled" => check_budget(body, &thinking, max_tokens, &path, checker),
+        "enabled" => check_budget(&thinking, max_tokens, betas, &path, checker),
         "adaptive" | "disabled" | "between_tools" => {}
         other => checker.add(
             &rule::THINKING_TYPE,
             path.key("type"),
             format_args!(
-                "{other:.60?} is no thinking mode: use adaptive, enabled, disabled or between_tools"
+                "{} is no thinking mode: use adaptive, enabled, disabled or between_tools",
+                Quoted(other)
             ),
         ),
     }
-    if is_accepted == Some(false) {
+    let accepted = checker
+        .options
+        .model
+        .and_then(|model| model.abilities.thinking.as_ref());
+    if accepted.is_some_and(|modes| !modes.contains(&mode)) && MODES.contains(&mode.as_str()) {
         checker.add(
             &rule::THINKING_MODE,
             path.key("type"),
@@ -174,14 +175,19 @@ fn check_thinking(
             ),
         );
     }
+    let effort_max = checker
+        .options
+        .model
+        .and_then(|model| model.abilities.thinking_off_effort_max.as_deref());
+    let rank = |effort: &str| EFFORTS.iter().position(|known| *known == effort);
     if mode == "disabled"
-        && matches!(effort, Some("xhigh" | "max"))
-        && modes.is_some_and(|modes| modes.disabled && modes.disabled_up_to_high_effort)
+        && let (Some(effort), Some(effort_max)) = (effort, effort_max)
+        && rank(effort) > rank(effort_max)
     {
         checker.add(
             &rule::THINKING_DISABLED_AT_EFFORT,
             path.key("type"),
-            "the model cannot work at this effort without thinking: lower output_config.effort to high or leave thinking on",
+            format_args!("the model cannot work at this effort without thinking: lower output_config.effort to {effort_max} or leave thinking on"),
         );
     }
     checker.known_value(
@@ -191,8 +197,7 @@ fn check_thinking(
         &path,
     );
     if let Some(binding) = checker.optional_object(&thinking, "block_binding", &path) {
-        needs_beta(
-            body,
+        betas.require(
             "thinking-binding-controls-2026-08-01",
             path.key("block_binding"),
             checker,
@@ -215,9 +220,9 @@ fn advice(mode: &str) -> &'static str {
 }
 
 fn check_budget(
-    body: &Object,
     thinking: &Object,
     max_tokens: Option<u64>,
+    betas: &Betas,
     path: &Path<'_>,
     checker: &mut Checker<'_>,
 ) {
@@ -238,7 +243,7 @@ fn check_budget(
         );
     }
     // With interleaved thinking the budget is that of the whole turn and may be larger than one answer.
-    let is_interleaved = has_beta(body, checker, "interleaved-thinking-2025-05-14") == Some(true);
+    let is_interleaved = betas.is_on("interleaved-thinking-2025-05-14");
     if let Some(max_tokens) = max_tokens
         && budget >= max_tokens
         && !is_interleaved
@@ -276,14 +281,13 @@ fn check_sampling(
                 root.key(key),
                 format_args!("`{key}` is gone since anthropic-version 2026-10-21: remove it"),
             );
-        } else if is_default {
-        } else if checker.model().sampling == Some(false) {
+        } else if !is_default && checker.ability(|can| can.sampling) == Some(false) {
             checker.add(
                 &rule::SAMPLING_REMOVED,
                 root.key(key),
                 format_args!("the model accepts only the default of `{key}`: remove it"),
             );
-        } else if version == Version::Unknown {
+        } else if !is_default && version == Version::Unknown {
             checker.warn(
                 &rule::SAMPLING_REMOVED,
                 root.key(key),
@@ -305,14 +309,26 @@ fn check_sampling(
     }
 }
 
-fn check_compaction(body: &Object, settings: &mut Settings, checker: &mut Checker<'_>) {
+fn check_compaction(
+    body: &Object,
+    settings: &mut Settings,
+    betas: &Betas,
+    checker: &mut Checker<'_>,
+) {
     let root = Path::Root;
     let Some(compaction) = checker.optional_object(body, "compaction", &root) else {
         return;
     };
     let path = root.key("compaction");
     settings.asks_for_compaction = true;
-    needs_beta(body, "compact-2026-09-04", path, checker);
+    if checker.ability(|can| can.on_demand_compaction) == Some(false) {
+        checker.add(
+            &rule::COMPACTION_UNSUPPORTED,
+            path,
+            "the model does not compact on demand: have the summary made by another request",
+        );
+    }
+    betas.require("compact-2026-09-04", path, checker);
     checker.required_name(&compaction, "type", &path);
     checker.known_value(&compaction, "type", &["summarize"], &path);
     checker.optional_string(&compaction, "instructions", &path);
@@ -344,7 +360,7 @@ fn check_compaction(body: &Object, settings: &mut Settings, checker: &mut Checke
     }
 }
 
-fn check_context_management(body: &Object, checker: &mut Checker<'_>) {
+fn check_context_management(body: &Object, betas: &Betas, checker: &mut Checker<'_>) {
     let root = Path::Root;
     let Some(management) = checker.optional_object(body, "context_management", &root) else {
         return;
@@ -364,14 +380,14 @@ fn check_context_management(body: &Object, checker: &mut Checker<'_>) {
         };
         match kind.decode().as_ref() {
             "compact_20260112" => {
-                needs_beta(body, "compact-2026-01-12", path, checker);
+                betas.require("compact-2026-01-12", path, checker);
                 check_trigger(&edit, &path, checker);
             }
             "clear_tool_uses_20250919" => {
-                needs_beta(body, "context-management-2025-06-27", path, checker);
+                betas.require("context-management-2025-06-27", path, checker);
             }
             "clear_thinking_20251015" => {
-                needs_beta(body, "context-management-2025-06-27", path, checker);
+                betas.require("context-management-2025-06-27", path, checker);
                 if index > 0 {
                     checker.add(
                         &rule::CLEAR_THINKING_ORDER,
@@ -412,13 +428,13 @@ fn check_trigger(edit: &Object, path: &Path<'_>, checker: &mut Checker<'_>) {
     }
 }
 
-fn check_thread(body: &Object, settings: &mut Settings, checker: &mut Checker<'_>) {
+fn check_thread(body: &Object, settings: &mut Settings, betas: &Betas, checker: &mut Checker<'_>) {
     let root = Path::Root;
     let Some(thread) = checker.optional_object(body, "thread", &root) else {
         return;
     };
     let path = root.key("thread");
-    needs_beta(body, "message-threads-2026-08-12", path, checker);
+    betas.require("message-threads-2026-08-12", path, checker);
     let Some(kind) = checker.required_name(&thread, "type", &path) else {
         return;
     };
@@ -440,7 +456,10 @@ fn check_thread(body: &Object, settings: &mut Settings, checker: &mut Checker<'_
         other => checker.add(
             &rule::THREAD_TYPE,
             path.key("type"),
-            format_args!("{other:.60?} is no thread type: use create or continue"),
+            format_args!(
+                "{} is no thread type: use create or continue",
+                Quoted(other)
+            ),
         ),
     }
 }

@@ -152,7 +152,8 @@ fn check_choice(
         ),
     }
     // The tools of a continued thread are on the server, those of a connector are not in `tools`.
-    if defined.is_none() && !settings.continues_thread && !body.has("mcp_servers") {
+    let has_none = defined.is_none_or(|defined| !defined.has_unnamed && defined.names.is_empty());
+    if has_none && !settings.continues_thread && !body.has("mcp_servers") {
         checker.add(
             &rule::TOOL_CHOICE_WITHOUT_TOOLS,
             path,
@@ -167,7 +168,7 @@ fn check_choice(
                 "a tool cannot be forced while thinking is enabled: use auto or switch thinking off",
             );
         }
-        if checker.model().forced_tool_choice == Some(false) {
+        if checker.ability(|can| can.forced_tool_choice) == Some(false) {
             checker.add(
                 &rule::FORCED_TOOL,
                 path.key("type"),

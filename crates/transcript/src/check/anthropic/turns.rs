@@ -35,6 +35,8 @@ pub(crate) struct Turns<'r> {
     calls_seen: HashMap<String, usize>,
     /// Server calls without a result so far.
     server_calls: HashMap<String, ServerCall>,
+    /// Those that the open assistant turn made, in order.
+    server_calls_of_turn: Vec<String>,
     server_ids: HashSet<String>,
     server_answered: HashSet<String>,
     has_tool_blocks: bool,
@@ -44,7 +46,8 @@ pub(crate) struct Turns<'r> {
     has_result: bool,
     /// What the last block of the turn was.
     last_block: LastBlock,
-    /// In an assistant turn: whether its first block is thinking.
+    /// In an assistant turn: whether its first block is thinking; `None` before the first one and where that is a
+    /// compaction.
     first_block_thinks: Option<bool>,
     /// Whether the first assistant turn of the tool loop began with thinking.
     loop_thinks: bool,
@@ -87,6 +90,7 @@ impl<'r> Turns<'r> {
             call_of_id: HashMap::new(),
             calls_seen: HashMap::new(),
             server_calls: HashMap::new(),
+            server_calls_of_turn: Vec::new(),
             server_ids: HashSet::new(),
             server_answered: HashSet::new(),
             has_tool_blocks: false,
@@ -133,6 +137,7 @@ impl<'r> Turns<'r> {
             Role::Assistant => {
                 self.first_block_thinks = None;
                 self.assistant_starts_at = index;
+                self.server_calls_of_turn.clear();
                 self.calls.clear();
                 self.call_of_id.clear();
             }
@@ -148,8 +153,7 @@ impl<'r> Turns<'r> {
         if self.is_first_message
             && role == Role::Assistant
             && !self.is_blind
-            && self.last_block != LastBlock::None
-            && !self.starts_with_compaction()
+            && self.first_block_thinks.is_some()
         {
             at_message(index, |path| {
                 checker.add(
@@ -160,10 +164,6 @@ impl<'r> Turns<'r> {
             });
         }
         self.is_first_message = false;
-    }
-
-    fn starts_with_compaction(&self) -> bool {
-        self.first_block_thinks.is_none()
     }
 
     /// A block of the message that was entered.
@@ -278,6 +278,7 @@ impl<'r> Turns<'r> {
                 if !self.server_ids.insert(id.clone()) || self.calls_seen.contains_key(&id) {
                     report_duplicate(&id, place, checker);
                 } else {
+                    self.server_calls_of_turn.push(id.clone());
                     self.server_calls.insert(id, ServerCall { name, place });
                 }
             }
@@ -430,8 +431,10 @@ impl<'r> Turns<'r> {
         if self.request.continues_thread {
             return;
         }
-        let mut calls: Vec<_> = self.server_calls.values().collect();
-        calls.sort_unstable_by_key(|call| call.place);
+        let calls = self
+            .server_calls_of_turn
+            .iter()
+            .filter_map(|id| self.server_calls.get(id));
         for call in calls {
             let Some(name) = &call.name else { continue };
             let is_defined = self
@@ -455,7 +458,9 @@ impl<'r> Turns<'r> {
     }
 
     fn check_system(&mut self, index: usize, checker: &mut Checker<'_>) {
-        if checker.model().mid_conversation_system == Some(false) && !self.reported_system {
+        if checker.ability(|can| can.mid_conversation_system) == Some(false)
+            && !self.reported_system
+        {
             self.reported_system = true;
             at_message(index, |path| {
                 checker.add(
@@ -530,7 +535,7 @@ impl<'r> Turns<'r> {
         if is_paused || follows_system || self.request.asks_for_compaction {
             return;
         }
-        let prefill = checker.model().prefill;
+        let prefill = checker.ability(|can| can.prefill);
         let last = self.last.map_or(0, |(_, index)| index);
         let message = "the last message is the assistant's, which models since Claude 4.6 refuse: end with a user message";
         at_message(last, |path| match prefill {

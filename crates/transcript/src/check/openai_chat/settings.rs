@@ -120,7 +120,7 @@ pub(crate) fn check_sampling(body: &Object, rule: &Rule, checker: &mut Checker<'
     for (key, range, default) in set {
         if let Some(value) = checker.optional_number(body, key, range, &root)
             && value != default
-            && checker.model().sampling == Some(false)
+            && checker.ability(|can| can.sampling) == Some(false)
         {
             checker.add(
                 rule,

@@ -189,3 +189,28 @@ fn objects_with_very_many_keys_are_searched_for_repetitions() {
     assert_eq!(report.findings.len(), 1);
     assert_eq!(report.findings[0].path, "tools[0].input_schema.x.k77");
 }
+
+#[test]
+fn long_values_are_not_copied_into_findings() {
+    let long = "x".repeat(100_000);
+    let bodies = [
+        body(&format!(r#""thinking":{{"type":"{long}"}},"#), HI),
+        body(&format!(r#""thread":{{"type":"{long}"}},"#), HI),
+        body(&format!(r#""{long}":1,"#), HI),
+        body(&format!(r#""metadata":{{"{long}":1,"{long}":2}},"#), HI),
+        body("", &format!(r#"[{{"role":"{long}","content":"x"}}]"#)),
+        body(
+            "",
+            &format!(
+                r#"[{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"{long}"}}]}}]"#
+            ),
+        ),
+    ];
+    for body in bodies {
+        for wire in Wire::ALL {
+            for finding in check_text(&body, wire, &super::known()).findings {
+                assert!(finding.message.len() + finding.path.len() < 600);
+            }
+        }
+    }
+}

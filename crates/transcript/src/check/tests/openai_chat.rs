@@ -89,7 +89,7 @@ fn settings() -> Vec<Row> {
             hi(r#""temperature":0.5,"#),
             hi(r#""temperature":1,"#),
         )
-        .with(model(|model| model.sampling = Some(false))),
+        .with(model(|model| model.abilities.sampling = Some(false))),
         row(
             "stop-sequences",
             "stop",

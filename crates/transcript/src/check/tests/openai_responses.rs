@@ -89,7 +89,7 @@ fn settings() -> Vec<Row> {
             hi(r#""top_p":0.5,"#),
             hi(r#""top_p":1,"#),
         )
-        .with(model(|model| model.sampling = Some(false))),
+        .with(model(|model| model.abilities.sampling = Some(false))),
         row(
             "background-not-stored",
             "background",

@@ -376,7 +376,7 @@ fn drop_item(body: &mut Value, list: &str, at: usize, fits: impl Fn(&Value) -> b
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn no_body_makes_the_checker_panic(value in json_like(), wrap in any::<bool>()) {
