@@ -13,14 +13,20 @@ mod pack;
 pub mod rank;
 mod tools;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
+use throughline_transcript::digest::{Chain, message_digest};
 use throughline_transcript::json::Text;
 use throughline_transcript::message::{
     Author, Block, Content, Message, Role, ToolCall, ToolResult,
 };
 
 use crate::cues::{self, Circumstances, Cue, Outcome, OutputKind, StatementKind, Voice};
+use crate::document::Memory;
+use crate::redact::Redactor;
+use crate::render::restoring;
+
 use names::{Class, Names};
 pub use pack::Limit;
 use tools::{FileUse, PlanStep};
@@ -32,18 +38,30 @@ const RESULT_HEAD_BYTES_MAX: usize = 20_000;
 const RESULT_TAIL_BYTES_MAX: usize = 4_000;
 /// Statements, errors and outcomes that are remembered, each; the oldest make room.
 const FINDINGS_MAX: usize = 2000;
+/// A message up to this size is kept whole in the ledger, a longer one by its sentences; bytes.
+const SHORT_BYTES_MAX: usize = 240;
+/// Sureness from which a sentence of the user belongs in the ledger.
+const LEDGER_MIN: u8 = 40;
+/// Earlier entries of the ledger that a new one is compared with.
+const COMPARED_MAX: usize = 150;
+/// Sureness from which a later statement takes the place of an earlier one.
+const SUPERSEDES_MIN: u8 = 80;
 
 /// Builds memories from messages.
-pub struct Extractor {
+pub struct Extractor<'r> {
+    redactor: Option<&'r Redactor>,
     messages: usize,
     turns: usize,
     until_ms: Option<i64>,
+    version: u32,
+    chain: Chain,
+    folder: Option<String>,
     texts: Vec<Spoken>,
     names: Names,
     requests: Vec<Request>,
+    ledger: Vec<Rule>,
     files: Vec<FileWork>,
     file_index: HashMap<String, usize>,
-    folders: folder::Folders,
     /// What each call is, by its id.
     calls: HashMap<String, String>,
     errors: Vec<ErrorSeen>,
@@ -54,6 +72,9 @@ pub struct Extractor {
     outcomes: Vec<OutcomeSeen>,
     is_interrupted: bool,
     last_said: Option<u32>,
+    last_call: Option<String>,
+    /// Whether the model has answered and called nothing since the person spoke.
+    is_waiting: bool,
     buffer: String,
 }
 
@@ -71,12 +92,20 @@ struct Request {
     at_ms: Option<i64>,
     /// White space folded, so that it fits one line.
     text: String,
-    /// How surely the message belongs in the ledger, 0 to 100.
-    ledger: u8,
-    /// The sentences that belong in the ledger, with how surely, where the message says other things too.
-    rules: Vec<(String, u8)>,
+    /// The message as a whole is an entry of the ledger.
+    is_rule: bool,
     /// It asks for nothing and says nothing that later steps need.
     is_small_talk: bool,
+}
+
+/// An entry of the ledger: a short message or a sentence of a longer one.
+struct Rule {
+    message: usize,
+    at_ms: Option<i64>,
+    text: String,
+    confidence: u8,
+    /// The entry that took its place: index into the ledger.
+    superseded_by: Option<usize>,
 }
 
 /// A plan as it stood last.
@@ -126,26 +155,30 @@ struct ErrorSeen {
     resolution: Option<String>,
 }
 
-impl Default for Extractor {
+impl Default for Extractor<'_> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Extractor {
-    /// An extractor that has seen nothing.
+impl Extractor<'_> {
+    /// An extractor that has seen nothing. It keeps secrets as they are.
     #[must_use]
     pub fn new() -> Self {
         Self {
+            redactor: None,
             messages: 0,
             turns: 0,
             until_ms: None,
+            version: 1,
+            chain: Chain::new(),
+            folder: None,
             texts: Vec::new(),
             names: Names::default(),
             requests: Vec::new(),
+            ledger: Vec::new(),
             files: Vec::new(),
             file_index: HashMap::new(),
-            folders: folder::Folders::default(),
             calls: HashMap::new(),
             errors: Vec::new(),
             open_errors: HashMap::new(),
@@ -154,16 +187,52 @@ impl Extractor {
             outcomes: Vec::new(),
             is_interrupted: false,
             last_said: None,
+            last_call: None,
+            is_waiting: false,
             buffer: String::new(),
         }
+    }
+}
+
+impl<'r> Extractor<'r> {
+    /// Takes secrets out of every text before it is looked at.
+    #[must_use]
+    pub fn with_redactor(mut self, redactor: &'r Redactor) -> Self {
+        self.redactor = Some(redactor);
+        self
+    }
+
+    /// Shows paths relative to `folder`, the one that the session worked in.
+    #[must_use]
+    pub fn with_folder(mut self, folder: &str) -> Self {
+        let folder = folder.trim_end_matches('/');
+        self.folder = (folder.len() > 1).then(|| folder.to_owned());
+        self
+    }
+
+    /// Goes on where `prior` ends: messages are counted from there on.
+    #[must_use]
+    pub fn after(mut self, prior: &Memory, chain: Chain) -> Self {
+        self.messages = prior.cover.messages;
+        self.turns = prior.cover.turns;
+        self.until_ms = prior.cover.until_ms;
+        self.version = prior.version.saturating_add(1);
+        self.chain = chain;
+        self
     }
 
     /// Reads one more message.
     pub fn push(&mut self, message: &Message) {
+        self.chain.push(message_digest(message));
         if message.begins_turn() {
             self.turns += 1;
         }
         self.until_ms = message.at_ms.or(self.until_ms);
+        match message.role {
+            Role::Assistant => self.is_waiting = message.tool_calls().all(|call| call.is_server_side),
+            Role::User | Role::Tool => self.is_waiting = false,
+            Role::System => {}
+        }
         for block in &message.blocks {
             self.push_block(message, block);
         }
@@ -174,9 +243,7 @@ impl Extractor {
         match &block.content {
             Content::Text(text) => match (message.role, message.author) {
                 (Role::User, Author::Role) => self.user_text(message, text),
-                (Role::Assistant, _) | (_, Author::Compaction) => {
-                    self.assistant_text(message, text);
-                }
+                (Role::Assistant, _) => self.assistant_text(message, text),
                 (Role::User | Role::System | Role::Tool, _) => {}
             },
             Content::ToolCall(call) => self.tool_call(message, call),
@@ -185,38 +252,48 @@ impl Extractor {
         }
     }
 
-    /// Keeps a text and the names in it; returns its number.
+    /// Keeps a text, without the secrets in it, and the names that it holds; returns its number. The text is in
+    /// `self.buffer` afterwards.
     fn text(&mut self, message: &Message, class: Class, text: &Text) -> u32 {
         let number = self.texts.len() as u32;
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         text.decode_into(&mut buffer);
-        match class {
-            Class::Result => {
-                let head = buffer.floor_char_boundary(RESULT_HEAD_BYTES_MAX);
-                self.names.note(number, class, &buffer[..head], 0);
-                if buffer.len() > RESULT_HEAD_BYTES_MAX + RESULT_TAIL_BYTES_MAX {
-                    let tail = buffer.ceil_char_boundary(buffer.len() - RESULT_TAIL_BYTES_MAX);
-                    self.names.note(number, class, &buffer[tail..], tail);
-                }
-            }
-            _ => {
-                let end = buffer.floor_char_boundary(SPOKEN_BYTES_MAX);
-                self.names.note(number, class, &buffer[..end], 0);
-            }
+        let mut kept = text.clone();
+        if class == Class::Result && buffer.len() > RESULT_HEAD_BYTES_MAX + RESULT_TAIL_BYTES_MAX {
+            // The middle of a long result is in the archive.
+            let head = line_end(&buffer, RESULT_HEAD_BYTES_MAX);
+            let tail = line_end(&buffer, buffer.len() - RESULT_TAIL_BYTES_MAX);
+            buffer.replace_range(head..tail, "");
+            kept = Text::plain(buffer.clone());
+        } else if buffer.len() > SPOKEN_BYTES_MAX {
+            buffer.truncate(line_end(&buffer, SPOKEN_BYTES_MAX));
         }
+        if let Some(redactor) = self.redactor
+            && let Cow::Owned(redacted) = redactor.redact(&buffer)
+        {
+            buffer = redacted;
+            kept = Text::plain(buffer.clone());
+        }
+        self.names.note(number, class, &buffer, 0);
         self.buffer = buffer;
         self.texts.push(Spoken {
             message: self.messages,
             at_ms: message.at_ms,
             class,
-            text: text.clone(),
+            text: kept,
         });
         number
     }
 
     fn user_text(&mut self, message: &Message, text: &Text) {
-        self.text(message, Class::User, text);
+        let own = text.decode();
+        let without = restoring::without_blocks(&own);
+        if let Cow::Owned(without) = without {
+            self.text(message, Class::User, &Text::plain(without));
+        } else {
+            self.text(message, Class::User, text);
+        }
         let buffer = std::mem::take(&mut self.buffer);
         self.read_request(message, &buffer);
         self.buffer = buffer;
@@ -224,25 +301,19 @@ impl Extractor {
 
     /// Reads what came in the user's name: their words, or a client's report that they stopped or refused something.
     fn read_request(&mut self, message: &Message, text: &str) {
-        let text = &text[..text.floor_char_boundary(SPOKEN_BYTES_MAX)];
         let circumstances = Circumstances {
             after_interruption: self.is_interrupted,
             is_first: self.requests.is_empty(),
         };
         let sentences = cues::user_sentences(text, circumstances);
         self.is_interrupted = cues::interruption(text).is_some();
-        let mut own = sentences
-            .iter()
-            .filter(|sentence| sentence.voice != Voice::Injected);
+        let mut own = sentences.iter().filter(|sentence| sentence.voice != Voice::Injected);
         let Some(first) = own.next() else { return };
         let last = own.next_back().unwrap_or(first);
         // Between the first and the last of the person's words a client may have put something in.
         let mut words = String::new();
         let mut from = first.range.start;
-        for injected in sentences
-            .iter()
-            .filter(|sentence| sentence.voice == Voice::Injected)
-        {
+        for injected in sentences.iter().filter(|sentence| sentence.voice == Voice::Injected) {
             if injected.range.start >= from && injected.range.end <= last.range.end {
                 words.push_str(&text[from..injected.range.start]);
                 words.push(' ');
@@ -255,27 +326,44 @@ impl Extractor {
             return;
         }
         self.is_interrupted = false;
-        let is_short = folded.len() <= 240;
-        let rules: Vec<_> = sentences
-            .iter()
-            .filter(|sentence| sentence.voice != Voice::Injected && sentence.cues.ledger() >= 40)
-            .map(|sentence| (fold(sentence.text), sentence.cues.ledger()))
-            .collect();
-        let ledger = rules
-            .iter()
-            .map(|(_, confidence)| *confidence)
-            .max()
-            .unwrap_or(0);
-        let is_small_talk = sentences.iter().all(|sentence| {
-            sentence.cues.has(Cue::SmallTalk, 50) && !sentence.cues.has(Cue::Request, 30)
+        let rules = sentences.iter().filter(|sentence| {
+            sentence.voice != Voice::Injected && sentence.cues.ledger() >= LEDGER_MIN
         });
+        let confidence = rules.clone().map(|sentence| sentence.cues.ledger()).max();
+        let is_short = folded.len() <= SHORT_BYTES_MAX;
+        if let (true, Some(confidence)) = (is_short, confidence) {
+            self.rule(message, folded.clone(), confidence);
+        } else {
+            for sentence in rules {
+                self.rule(message, fold(sentence.text), sentence.cues.ledger());
+            }
+        }
         self.requests.push(Request {
             message: self.messages,
             at_ms: message.at_ms,
             text: folded,
-            ledger,
-            rules: if is_short { Vec::new() } else { rules },
-            is_small_talk,
+            is_rule: is_short && confidence.is_some(),
+            is_small_talk: sentences.iter().all(|sentence| {
+                sentence.cues.has(Cue::SmallTalk, 50) && !sentence.cues.has(Cue::Request, 30)
+            }),
+        });
+    }
+
+    fn rule(&mut self, message: &Message, text: String, confidence: u8) {
+        let new = self.ledger.len();
+        for earlier in self.ledger.iter_mut().rev().take(COMPARED_MAX) {
+            if earlier.superseded_by.is_none()
+                && cues::supersedes(&earlier.text, &text).is_some_and(|sure| sure >= SUPERSEDES_MIN)
+            {
+                earlier.superseded_by = Some(new);
+            }
+        }
+        self.ledger.push(Rule {
+            message: self.messages,
+            at_ms: message.at_ms,
+            text,
+            confidence,
+            superseded_by: None,
         });
     }
 
@@ -283,8 +371,7 @@ impl Extractor {
         let number = self.text(message, Class::Assistant, text);
         self.last_said = Some(number);
         let buffer = std::mem::take(&mut self.buffer);
-        let spoken = &buffer[..buffer.floor_char_boundary(SPOKEN_BYTES_MAX)];
-        for statement in cues::assistant_statements(spoken) {
+        for statement in cues::assistant_statements(&buffer) {
             if statement.confidence < 40 {
                 continue;
             }
@@ -307,29 +394,44 @@ impl Extractor {
 
     fn tool_call(&mut self, message: &Message, call: &ToolCall) {
         let action = tools::action(call);
-        let number = self.text(message, Class::Call, &Text::plain(action.shown.clone()));
+        let number = self.text(message, Class::Call, &Text::plain(action.shown));
         for written in &action.written {
-            self.names.note(number, Class::Written, written, 0);
+            let written = self.without_secrets(written);
+            self.names.note(number, Class::Written, &written, 0);
         }
         let mut key = call.name.to_string();
         if let Some(command) = &action.command {
+            key.push(' ');
             key.push_str(command.lines().next().unwrap_or(""));
         } else if let Some((path, _)) = action.files.first() {
+            key.push(' ');
             key.push_str(path);
         }
+        let key = fold(&self.without_secrets(&key));
         for (path, file_use) in action.files {
-            self.folders.note(&path);
             self.names.note_file(&path, file_use != FileUse::Read);
+            let path = self.without_secrets(&path).into_owned();
             self.file(path, file_use, number);
         }
-        if let Some(steps) = action.plan {
+        if let Some(mut steps) = action.plan {
+            for step in &mut steps {
+                step.text = fold(&self.without_secrets(&step.text));
+            }
             self.plan = Some(Plan {
                 message: self.messages,
                 steps,
             });
         }
         if !call.id.is_empty() {
-            self.calls.insert(call.id.to_string(), key);
+            self.calls.insert(call.id.to_string(), key.clone());
+        }
+        self.last_call = Some(key);
+    }
+
+    fn without_secrets<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.redactor {
+            Some(redactor) => redactor.redact(text),
+            None => Cow::Borrowed(text),
         }
     }
 
@@ -377,7 +479,6 @@ impl Extractor {
     }
 
     fn read_output(&mut self, message: &Message, output: &str, key: &str, is_error: Option<bool>) {
-        let output = &output[..output.floor_char_boundary(RESULT_HEAD_BYTES_MAX)];
         let outcome = match is_error {
             Some(true) => Outcome::Failed,
             Some(false) => Outcome::Succeeded,
@@ -437,6 +538,9 @@ impl Extractor {
     ///
     /// A folder is it if names are used both with it in front and without it.
     fn root(&self) -> String {
+        if let Some(folder) = &self.folder {
+            return folder.clone();
+        }
         let mut votes: HashMap<&str, u32> = HashMap::new();
         for name in self
             .names
@@ -483,6 +587,13 @@ fn keep<T>(list: &mut Vec<T>, element: T) {
         list.drain(..FINDINGS_MAX / 2);
     }
     list.push(element);
+}
+
+/// Where the last line before `at` ends, or `at` where a line is that long; on a character boundary.
+fn line_end(text: &str, at: usize) -> usize {
+    let at = text.floor_char_boundary(at);
+    let floor = text.floor_char_boundary(at.saturating_sub(1000));
+    text[floor..at].rfind('\n').map_or(at, |newline| floor + newline)
 }
 
 /// Folds white space: the text fits one line.
