@@ -156,8 +156,11 @@ impl Chat {
                 .and_then(|id| self.by_id.get(&id).copied())
                 .unwrap_or(0);
             self.rewound += self.entries.len() - from;
-            self.entries.truncate(from);
-            self.by_id.retain(|_, index| *index < from);
+            for entry in self.entries.drain(from..) {
+                if let Some(id) = entry.id {
+                    self.by_id.remove(&id);
+                }
+            }
             return true;
         }
         if record.field("sessionId").is_some() && record.field("type").is_none() {

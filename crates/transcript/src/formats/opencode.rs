@@ -100,6 +100,7 @@ fn read_session(
             ..Conversation::default()
         },
         trigger: None,
+        last_usage: None,
         left_out: 0,
     };
     let reverted = info
@@ -126,6 +127,8 @@ struct Builder {
     conversation: Conversation,
     /// A compaction was asked for; the next summary is its result.
     trigger: Option<&'static str>,
+    /// What the last call used.
+    last_usage: Option<Usage>,
     left_out: usize,
 }
 
@@ -205,14 +208,9 @@ impl Builder {
         }
         let is_summary = info.field("summary").is_some_and(View::is_true);
         if is_summary {
-            let messages = &self.conversation.messages;
             self.conversation.compactions.push(CompactionMark {
-                before_message: messages.len(),
-                tokens_before: messages
-                    .iter()
-                    .rev()
-                    .find_map(|message| message.usage)
-                    .map(|usage| usage.prompt() + usage.output),
+                before_message: self.conversation.messages.len(),
+                tokens_before: self.last_usage.map(|usage| usage.prompt() + usage.output),
                 trigger: self.trigger.take().map(str::to_owned),
             });
         }
@@ -237,6 +235,7 @@ impl Builder {
         }
         let mut message = Message::new(Role::Assistant, step.blocks);
         message.usage = step.usage;
+        self.last_usage = step.usage.or(self.last_usage);
         if is_summary {
             message.author = Author::Compaction;
         }

@@ -131,6 +131,7 @@ impl History {
         let links = Links::of(&self.nodes, &self.sessions, &self.by_uuid);
         let mut chains = self.main_chains(&links);
         chains.extend(self.side_chains(&links));
+        let titles = self.best_titles();
         let mut gatherer = Gatherer::of(&self.nodes, &links);
         let mut conversations: Vec<Conversation> = chains
             .iter()
@@ -142,7 +143,7 @@ impl History {
                     conversation.parent_id = Some(session.id.to_string());
                     conversation.id = format!("{}/{agent}", session.id);
                 } else {
-                    conversation.title = self.title(chain);
+                    conversation.title = titles.get(&session.id).map(|title| title.text.clone());
                 }
                 conversation.cwd = session.cwd.as_ref().map(ToString::to_string);
                 conversation
@@ -164,20 +165,25 @@ impl History {
         conversations
     }
 
-    /// The best title of a session: given by the user, made by a model, or the newest summary of its chain.
-    fn title(&self, chain: &Chain) -> Option<String> {
-        let session = &self.sessions[chain.session].id;
-        self.titles
-            .iter()
-            .filter(|title| match &title.leaf {
-                Some(leaf) => self
-                    .by_uuid
-                    .get(leaf)
-                    .is_some_and(|index| self.nodes[*index].session == *session),
-                None => title.session == *session,
-            })
-            .max_by_key(|title| title.rank)
-            .map(|title| title.text.clone())
+    /// The best title of each session: given by the user, made by a model, or the newest summary.
+    ///
+    /// A summary names the last line of its session. Those of other sessions stand in the same file.
+    fn best_titles(&self) -> HashMap<&ByteString, &Title> {
+        let mut best: HashMap<&ByteString, &Title> = HashMap::new();
+        for title in &self.titles {
+            let session = match &title.leaf {
+                Some(leaf) => match self.by_uuid.get(leaf) {
+                    Some(index) => &self.nodes[*index].session,
+                    None => continue,
+                },
+                None => &title.session,
+            };
+            let best = best.entry(session).or_insert(title);
+            if title.rank >= best.rank {
+                *best = title;
+            }
+        }
+        best
     }
 
     fn main_chains(&self, links: &Links) -> Vec<Chain> {
@@ -618,7 +624,10 @@ impl<'a> Gatherer<'a> {
         let lines = self.lines_of_response(index);
         let mut message = Message::new(Role::Assistant, Vec::new());
         let mut calls = HashSet::new();
-        let has_copies = lines.iter().any(|line| !build.on_chain.contains(line));
+        // Calls on side branches are usual; other blocks there are copies of what is on the chain.
+        let has_copies = lines
+            .iter()
+            .any(|line| !build.on_chain.contains(line) && !self.has_only_calls(*line));
         let mut seen = HashSet::new();
         let mut count = 0;
         for line in lines {
@@ -675,6 +684,16 @@ impl<'a> Gatherer<'a> {
         conversation.messages.push(message);
         if !calls.is_empty() {
             self.add_results(index, &calls, build, conversation);
+        }
+    }
+
+    fn has_only_calls(&self, index: usize) -> bool {
+        match &self.nodes[index].kind {
+            NodeKind::Assistant { spoken, .. } => spoken
+                .blocks
+                .iter()
+                .all(|block| matches!(block.content, Content::ToolCall(_))),
+            _ => false,
         }
     }
 
