@@ -63,7 +63,9 @@ impl Format for Cline {
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let document = Document::read(source, OPAQUE, self.name())?;
+        let document = Document::read(source, OPAQUE, self.name(), |value| {
+            value.field("role").is_some() && value.field("content").is_some()
+        })?;
         let root = document.root();
         let mut reader = Reader::default();
         let messages = if root.is_array() {

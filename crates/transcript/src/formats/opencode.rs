@@ -53,7 +53,7 @@ impl Format for OpenCode {
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let document = Document::read(source, OPAQUE, self.name())?;
+        let document = Document::read(source, OPAQUE, self.name(), is_element)?;
         let root = document.root();
         let sessions: Vec<View<'_>> = if root.is_array() {
             root.elements().collect()
@@ -77,6 +77,12 @@ impl Format for OpenCode {
             skipped: document.skipped,
         })
     }
+}
+
+/// A message, or a whole session.
+fn is_element(value: View<'_>) -> bool {
+    let has = |key| value.field(key).is_some();
+    has("info") && (has("parts") || has("messages"))
 }
 
 fn read_session(
@@ -540,6 +546,20 @@ mod tests {
         assert_eq!(source.conversations.len(), 2);
         assert_eq!(source.conversations[0].parent_id.as_deref(), Some("ses_0"));
         assert_eq!(story(&source.conversations[1]), ["user: two"]);
+    }
+
+    #[test]
+    fn a_broken_message_does_not_hide_those_behind_it() {
+        let messages =
+            ["one", "two", "three"].map(|words| message("user", words, "", &text(words)));
+        let broken = session("", &messages).replace(r#""id":"two","#, r#""id":"tw"#);
+        let source = read_text(&broken);
+        assert_eq!(
+            story(&source.conversations[0]),
+            ["user: one", "user: three"]
+        );
+        assert_eq!(source.conversations[0].messages[1].position.line, 4);
+        assert_eq!(source.skipped[0].line, 3);
     }
 
     #[test]
