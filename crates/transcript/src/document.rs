@@ -1,9 +1,11 @@
 //! A source that is one JSON value, read as far as it is whole.
 
+use std::ops::Range;
+
 use bytestring::ByteString;
 
 use crate::conversation::{ReadError, Skipped, SourceText};
-use crate::json::tape::{Tape, View};
+use crate::json::tape::{Repair, Tape, View};
 use crate::source::add_skipped;
 
 /// A JSON document with a table of its values.
@@ -14,12 +16,19 @@ pub(crate) struct Document {
     pub(crate) skipped: Vec<Skipped>,
 }
 
+/// How many times its own length may be read of what stands behind a break, to find elements in it.
+const SEARCH_TIMES_MAX: usize = 4;
+
 impl Document {
-    /// Reads the value at the start of `source`. A document that is torn off or broken is read up to there.
+    /// Reads the value at the start of `source`.
+    ///
+    /// A document that is torn off or broken is read up to there; behind the break, objects for which `is_element`
+    /// holds are taken for further elements of the list that it broke in.
     pub(crate) fn read(
         source: &SourceText,
         opaque: &[&str],
         format: &'static str,
+        is_element: fn(View<'_>) -> bool,
     ) -> Result<Self, ReadError> {
         let mut tape = Tape::default();
         let mut skipped = Vec::new();
@@ -29,12 +38,8 @@ impl Document {
                 let rest = text[end..].trim();
                 if !rest.is_empty() {
                     let line = LineCounter::default().line(&text, end);
-                    add_skipped(
-                        &mut skipped,
-                        line,
-                        rest.len(),
-                        "more text after the document",
-                    );
+                    let reason = "more text after the document";
+                    add_skipped(&mut skipped, line, rest.len(), reason);
                 }
                 return Ok(Self {
                     text,
@@ -50,15 +55,14 @@ impl Document {
             reason: format!("line {line}: {}", error.kind),
         };
         let repair = tape.repair().ok_or_else(refusal)?.clone();
-        let repaired = ByteString::from([&text[..repair.cut], &repair.closing].concat());
+        let elements = elements(&text, error.offset, opaque, is_element);
+        let repaired = ByteString::from(joined(&text, &repair, &elements));
         tape.parse(&repaired, 0..repaired.len(), opaque)
             .map_err(|_| refusal())?;
-        add_skipped(
-            &mut skipped,
-            line,
-            text.len() - repair.cut,
-            &format!("the document is torn off or broken here ({})", error.kind),
-        );
+        let found: usize = elements.iter().map(ExactSizeIterator::len).sum();
+        let reason = format!("the document is torn off or broken here ({})", error.kind);
+        let lost = text.len() - repair.cut - found;
+        add_skipped(&mut skipped, line, lost, &reason);
         Ok(Self {
             text: repaired,
             tape,
@@ -75,6 +79,63 @@ impl Document {
     pub(crate) fn text(&self) -> &ByteString {
         &self.text
     }
+}
+
+/// Whole objects behind a break.
+fn elements(
+    text: &ByteString,
+    from: usize,
+    opaque: &[&str],
+    is_element: fn(View<'_>) -> bool,
+) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut tape = Tape::default();
+    let mut elements = Vec::new();
+    let mut budget = (bytes.len() - from.min(bytes.len())) * SEARCH_TIMES_MAX;
+    let mut at = from;
+    while let Some(found) = memchr::memchr(b'{', bytes.get(at..).unwrap_or_default()) {
+        let start = at + found;
+        let read_to = match tape.parse(text, start..bytes.len(), opaque) {
+            Ok(end) => {
+                if is_element(tape.root(text)) {
+                    elements.push(start..end);
+                }
+                at = end;
+                end
+            }
+            Err(error) => {
+                at = start + 1;
+                error.offset.max(at)
+            }
+        };
+        match budget.checked_sub(read_to - start) {
+            Some(left) => budget = left,
+            None => break,
+        }
+    }
+    elements
+}
+
+/// The part before the break, closed, with the elements from behind it in the outermost open list. Line feeds in
+/// between are kept, so that lines can still be counted.
+fn joined(text: &str, repair: &Repair, elements: &[Range<usize>]) -> String {
+    let list = repair.closing.rfind(']').unwrap_or(repair.closing.len());
+    let (inner, outer) = repair.closing.split_at(list);
+    let mut joined = String::with_capacity(text.len() + repair.closing.len());
+    joined.push_str(&text[..repair.cut]);
+    joined.push_str(inner);
+    if !outer.is_empty() {
+        let mut at = repair.cut;
+        for element in elements {
+            let newlines = memchr::memchr_iter(b'\n', &text.as_bytes()[at..element.start]).count();
+            joined.extend(std::iter::repeat_n('\n', newlines));
+            joined.push(',');
+            joined.push_str(&text[element.clone()]);
+            at = element.end;
+        }
+    }
+    joined.push_str(outer);
+    joined
 }
 
 /// Counts lines for places that are asked for in the order of the text.
@@ -101,7 +162,10 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, value: &str, skipped: &[(usize, usize)]) {
-        let document = Document::read(&SourceText::from_text(text), &[], "test").unwrap();
+        let document = Document::read(&SourceText::from_text(text), &[], "test", |element| {
+            element.field("a").is_some()
+        })
+        .unwrap();
         assert_eq!(document.root().as_str(), value);
         let found: Vec<_> = document
             .skipped
@@ -120,8 +184,26 @@ mod tests {
     }
 
     #[test]
+    fn elements_behind_a_break_are_found() {
+        check(
+            "{\"list\":[{\"a\":1},\n{\"a\":[{\"b\":1},x\n,{\"b\":2}]},\n{\"a\":3},{\"c\":4},{\"a\":5",
+            "{\"list\":[{\"a\":1},\n{\"a\":[{\"b\":1}]}\n\n,{\"a\":3}]}",
+            &[(2, 30)],
+        );
+    }
+
+    #[test]
+    fn broken_documents_take_linear_time() {
+        let text = format!("[{{\"a\":1}},{}", "{\"a\":[\"".repeat(100_000));
+        check(&text, "[{\"a\":1},{\"a\":[\"{\"]}]", &[(1, 699_991)]);
+    }
+
+    #[test]
     fn what_is_no_document_is_refused() {
-        let error = Document::read(&SourceText::from_text("hello"), &[], "test").err();
+        let error = Document::read(&SourceText::from_text("hello"), &[], "test", |element| {
+            element.field("a").is_some()
+        })
+        .err();
         assert!(matches!(error, Some(ReadError::NotThatFormat { .. })));
     }
 }

@@ -25,8 +25,9 @@ use crate::json::tape::{Tape, View};
 use crate::json::{JsonErrorKind, Raw};
 use crate::source::add_skipped;
 
-/// How many places of a bad line are tried as the start of a record. Keeps the time for a bad line linear.
-const TRIES_MAX: usize = 64;
+/// How many times its own length may be read of a bad line, and how many bytes at least, to find a record in it.
+const RESUME_TIMES_MAX: usize = 4;
+const RESUME_BYTES_MIN: usize = 64 * 1024;
 
 /// Reader of the records of a JSONL file.
 ///
@@ -143,16 +144,21 @@ impl<'a> Lines<'a> {
     fn resume(&mut self, start: usize) -> usize {
         let bytes = self.source.as_bytes();
         let mut at = start + 1;
-        for _ in 0..TRIES_MAX {
+        let mut budget = (self.line_end - start) * RESUME_TIMES_MAX + RESUME_BYTES_MIN;
+        loop {
             let rest = bytes.get(at..self.line_end).unwrap_or_default();
             let Some(found) = memchr::memmem::find(rest, b"{\"") else {
-                break;
+                return self.line_end;
             };
             let candidate = at + found;
-            if let Ok(end) = self
+            let parsed = self
                 .tape
-                .parse(self.source, candidate..self.line_end, self.opaque)
-            {
+                .parse(self.source, candidate..self.line_end, self.opaque);
+            let read_to = match &parsed {
+                Ok(end) => *end,
+                Err(error) => error.offset.max(candidate + 1),
+            };
+            if let Ok(end) = parsed {
                 let next = self.skip_space(end);
                 if next == self.line_end || bytes[next] == b'{' {
                     return candidate;
@@ -162,8 +168,11 @@ impl<'a> Lines<'a> {
             } else {
                 at = candidate + 2;
             }
+            let Some(left) = budget.checked_sub(read_to - candidate) else {
+                return self.line_end;
+            };
+            budget = left;
         }
-        self.line_end
     }
 }
 
@@ -258,6 +267,14 @@ mod tests {
             &[(1, "{\"a\":1}"), (3, "{\"b\":2}"), (4, "{\"c\":3}")],
             &[(2, 5, CHARACTER), (3, 4, CHARACTER)],
         );
+    }
+
+    #[test]
+    fn bad_lines_take_linear_time() {
+        // Every start would be read to the end of the line.
+        let text = "{\"a\":[\"".repeat(200_000);
+        let source = SourceText::from_text(text);
+        assert_eq!(Lines::new(&source, &[]).count(), 0);
     }
 
     proptest::proptest! {

@@ -8,7 +8,9 @@
 //! A compaction of the tool itself starts a new root. For the model the history begins there; here it does not: all
 //! original messages are kept, and a [`CompactionMark`](crate::conversation::CompactionMark) says where it was.
 
+mod gather;
 mod history;
+mod links;
 mod record;
 
 use crate::conversation::{ReadError, Source, SourceText};

@@ -63,7 +63,9 @@ impl Format for Cline {
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let document = Document::read(source, OPAQUE, self.name())?;
+        let document = Document::read(source, OPAQUE, self.name(), |value| {
+            value.field("role").is_some() && value.field("content").is_some()
+        })?;
         let root = document.root();
         let mut reader = Reader::default();
         let messages = if root.is_array() {
@@ -97,6 +99,8 @@ struct Reader {
     conversation: Conversation,
     /// Tools that the last message called in XML and that have no result yet.
     xml_calls: xml::Pending,
+    /// What the last call used.
+    last_usage: Option<Usage>,
 }
 
 impl Reader {
@@ -149,11 +153,7 @@ impl Reader {
         let messages = &mut self.conversation.messages;
         self.conversation.compactions.push(CompactionMark {
             before_message: messages.len(),
-            tokens_before: messages
-                .iter()
-                .rev()
-                .find_map(|message| message.usage)
-                .map(|usage| usage.prompt() + usage.output),
+            tokens_before: self.last_usage.map(|usage| usage.prompt() + usage.output),
             trigger: None,
         });
         let mut message = Message::new(Role::User, blocks);
@@ -177,6 +177,7 @@ impl Reader {
         self.xml_calls = xml::take_calls(&mut blocks);
         let mut message = Message::new(Role::Assistant, blocks);
         message.usage = value.field("metrics").and_then(usage);
+        self.last_usage = message.usage.or(self.last_usage);
         message.raw = Some(value.raw());
         if !message.blocks.is_empty() {
             self.conversation.messages.push(place.put(message));

@@ -81,6 +81,12 @@ struct Rollout {
     events: Vec<Message>,
     has_items: bool,
     rolled_back: usize,
+    /// Indices of the messages that begin a turn.
+    turns: Vec<usize>,
+    /// Index of the last response.
+    last_response: Option<usize>,
+    /// What the last call used.
+    last_usage: Option<Usage>,
 }
 
 impl Rollout {
@@ -155,6 +161,12 @@ impl Rollout {
         }
         self.is_response_open = found.role == Role::Assistant;
         for message in item::parted(found) {
+            if message.begins_turn() {
+                self.turns.push(messages.len());
+            }
+            if message.role == Role::Assistant {
+                self.last_response = Some(messages.len());
+            }
             messages.push(place.put(message));
         }
         true
@@ -181,11 +193,9 @@ impl Rollout {
                     .and_then(|info| info.field("last_token_usage"))
                     .and_then(usage);
                 let response = self
-                    .conversation
-                    .messages
-                    .iter_mut()
-                    .rev()
-                    .find(|message| message.role == Role::Assistant);
+                    .last_response
+                    .and_then(|index| self.conversation.messages.get_mut(index));
+                self.last_usage = usage.or(self.last_usage);
                 if let (Some(usage), Some(response)) = (usage, response) {
                     // The count comes when the response is whole.
                     self.is_response_open = false;
@@ -204,15 +214,19 @@ impl Rollout {
     fn roll_back(&mut self, turns: u64) {
         let conversation = &mut self.conversation;
         for _ in 0..turns {
-            let Some(start) = conversation.messages.iter().rposition(Message::begins_turn) else {
+            let Some(start) = self.turns.pop() else {
                 break;
             };
             self.rolled_back += conversation.messages.len() - start;
             conversation.messages.truncate(start);
-            conversation
-                .compactions
-                .retain(|mark| mark.before_message < start);
         }
+        let end = conversation.messages.len();
+        while let Some(mark) = conversation.compactions.last()
+            && mark.before_message > end
+        {
+            conversation.compactions.pop();
+        }
+        self.last_response = self.last_response.filter(|index| *index < end);
         self.is_response_open = false;
     }
 
@@ -243,12 +257,7 @@ impl Rollout {
         }
         conversation.compactions.push(CompactionMark {
             before_message: at,
-            tokens_before: conversation
-                .messages
-                .iter()
-                .rev()
-                .find_map(|message| message.usage)
-                .map(|usage| usage.prompt() + usage.output),
+            tokens_before: self.last_usage.map(|usage| usage.prompt() + usage.output),
             trigger: None,
         });
     }

@@ -77,7 +77,7 @@ impl Format for Gemini {
             }
             skipped = lines.into_skipped();
         } else {
-            let document = Document::read(source, OPAQUE, self.name())?;
+            let document = Document::read(source, OPAQUE, self.name(), is_element)?;
             let root = document.root();
             let mut lines = LineCounter::default();
             let mut line_of = |view: View<'_>| lines.line(document.text(), view.offset());
@@ -108,6 +108,12 @@ impl Format for Gemini {
             skipped,
         })
     }
+}
+
+/// A message of a chat or of a checkpoint.
+fn is_element(value: View<'_>) -> bool {
+    let has = |key| value.field(key).is_some();
+    (has("type") && has("content")) || (has("role") && has("parts"))
 }
 
 /// Whether there are several records and not one document.
@@ -156,8 +162,11 @@ impl Chat {
                 .and_then(|id| self.by_id.get(&id).copied())
                 .unwrap_or(0);
             self.rewound += self.entries.len() - from;
-            self.entries.truncate(from);
-            self.by_id.retain(|_, index| *index < from);
+            for entry in self.entries.drain(from..) {
+                if let Some(id) = entry.id {
+                    self.by_id.remove(&id);
+                }
+            }
             return true;
         }
         if record.field("sessionId").is_some() && record.field("type").is_none() {

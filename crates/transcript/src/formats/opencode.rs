@@ -53,7 +53,7 @@ impl Format for OpenCode {
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let document = Document::read(source, OPAQUE, self.name())?;
+        let document = Document::read(source, OPAQUE, self.name(), is_element)?;
         let root = document.root();
         let sessions: Vec<View<'_>> = if root.is_array() {
             root.elements().collect()
@@ -79,6 +79,12 @@ impl Format for OpenCode {
     }
 }
 
+/// A message, or a whole session.
+fn is_element(value: View<'_>) -> bool {
+    let has = |key| value.field(key).is_some();
+    has("info") && (has("parts") || has("messages"))
+}
+
 fn read_session(
     session: View<'_>,
     text: &ByteString,
@@ -100,6 +106,7 @@ fn read_session(
             ..Conversation::default()
         },
         trigger: None,
+        last_usage: None,
         left_out: 0,
     };
     let reverted = info
@@ -126,6 +133,8 @@ struct Builder {
     conversation: Conversation,
     /// A compaction was asked for; the next summary is its result.
     trigger: Option<&'static str>,
+    /// What the last call used.
+    last_usage: Option<Usage>,
     left_out: usize,
 }
 
@@ -205,14 +214,9 @@ impl Builder {
         }
         let is_summary = info.field("summary").is_some_and(View::is_true);
         if is_summary {
-            let messages = &self.conversation.messages;
             self.conversation.compactions.push(CompactionMark {
-                before_message: messages.len(),
-                tokens_before: messages
-                    .iter()
-                    .rev()
-                    .find_map(|message| message.usage)
-                    .map(|usage| usage.prompt() + usage.output),
+                before_message: self.conversation.messages.len(),
+                tokens_before: self.last_usage.map(|usage| usage.prompt() + usage.output),
                 trigger: self.trigger.take().map(str::to_owned),
             });
         }
@@ -237,6 +241,7 @@ impl Builder {
         }
         let mut message = Message::new(Role::Assistant, step.blocks);
         message.usage = step.usage;
+        self.last_usage = step.usage.or(self.last_usage);
         if is_summary {
             message.author = Author::Compaction;
         }
@@ -541,6 +546,20 @@ mod tests {
         assert_eq!(source.conversations.len(), 2);
         assert_eq!(source.conversations[0].parent_id.as_deref(), Some("ses_0"));
         assert_eq!(story(&source.conversations[1]), ["user: two"]);
+    }
+
+    #[test]
+    fn a_broken_message_does_not_hide_those_behind_it() {
+        let messages =
+            ["one", "two", "three"].map(|words| message("user", words, "", &text(words)));
+        let broken = session("", &messages).replace(r#""id":"two","#, r#""id":"tw"#);
+        let source = read_text(&broken);
+        assert_eq!(
+            story(&source.conversations[0]),
+            ["user: one", "user: three"]
+        );
+        assert_eq!(source.conversations[0].messages[1].position.line, 4);
+        assert_eq!(source.skipped[0].line, 3);
     }
 
     #[test]

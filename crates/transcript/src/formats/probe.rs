@@ -15,6 +15,8 @@ const FIRST_LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 const RECORDS_MAX: usize = 24;
 /// How deep keys are listed.
 const DEPTH_MAX: usize = 8;
+/// How long listed keys may be, in bytes.
+const KEY_BYTES_MAX: usize = 64;
 
 impl Probe<'_> {
     /// The greatest number of points that `score` gives to one of the first records of a JSONL file.
@@ -57,7 +59,7 @@ impl Probe<'_> {
                     last_string = text.get(at + 1..end).unwrap_or_default();
                     at = end;
                 }
-                b':' if open.len() <= DEPTH_MAX => {
+                b':' if open.len() <= DEPTH_MAX && last_string.len() <= KEY_BYTES_MAX => {
                     if let Some((true, length)) = open.last() {
                         path.truncate(*length);
                         if !path.is_empty() {
