@@ -5,7 +5,7 @@
 //! Claude, whose tokenizers are not public, and for models with other tokenizers. [`Calibration`] corrects an estimate
 //! by what the provider reports, and [`CountCache`] remembers what messages take.
 //!
-//! An estimate starts from `o200k_base`. Short texts are split exactly; a long text is gone over once, sorted into runs
+//! An estimate starts from `o200k_base` (from `cl100k_base` for that family itself). Short texts are split exactly; a long text is gone over once, sorted into runs
 //! (words, numbers, signs, white space, other scripts), and what each run costs is added up and corrected by a sample
 //! that is split exactly. Prose, code, JSON and other scripts thus each get what they take, without a guess at the kind
 //! of text. A factor for the family makes the model's tokens of it; it follows from what is known: `o200k_base` gives
@@ -144,12 +144,10 @@ fn exact(tokenizer: &Tokenizer, text: &str) -> usize {
     }
 }
 
-/// Tokens of a family for a thousand of `o200k_base`.
+/// Tokens of a family for a thousand of the encoding that its estimate starts from.
 fn factor(family: TokenizerFamily) -> u64 {
     match family {
-        TokenizerFamily::O200k => 1_000,
-        // A few percent more than `o200k_base` in English and code, much more in other scripts.
-        TokenizerFamily::Cl100k => 1_020,
+        TokenizerFamily::Cl100k | TokenizerFamily::O200k => 1_000,
         // The truth lies between 1 / (1 - 0.15) = 1.18 and 1 / (1 - 0.22) = 1.28: in the upper half of that.
         TokenizerFamily::Claude1 => 1_270,
         // Between 1 / (1 - 0.27) = 1.37 and 1 / (1 - 0.40) = 1.67.
@@ -161,7 +159,11 @@ fn factor(family: TokenizerFamily) -> u64 {
 
 fn estimate(family: TokenizerFamily, text: &str) -> usize {
     let factor = factor(family);
-    let tokens = match o200k() {
+    let base = match family {
+        TokenizerFamily::Cl100k => cl100k(),
+        _ => o200k(),
+    };
+    let tokens = match base {
         Some(tokenizer) if text.len() <= EXACT_BYTES_MAX => factor * exact(tokenizer, text) as u64,
         Some(tokenizer) => corrected(tokenizer, text, factor),
         None => factor * scanned(text).millitokens / 1000,
@@ -171,13 +173,13 @@ fn estimate(family: TokenizerFamily, text: &str) -> usize {
 
 /// Texts up to this many bytes are split exactly before the factor is applied: there is too little in them for the
 /// errors of the scan to even out, and they cost little.
-const EXACT_BYTES_MAX: usize = 1 << 11;
+const EXACT_BYTES_MAX: usize = 512;
 
 /// Of longer texts at least so many bytes, and a sixteenth, are split exactly to correct the scan of the whole.
-const SAMPLE_BYTES_MIN: usize = 1 << 11;
+const SAMPLE_BYTES_MIN: usize = 512;
 
 /// Length of one piece of the sample, bytes.
-const PIECE_BYTES: usize = 512;
+const PIECE_BYTES: usize = 256;
 
 /// A text of which more than one character in so many bytes is of another script than Latin is split exactly: what such
 /// characters take depends on the words, so that a sample says little about the rest.
