@@ -40,6 +40,12 @@ impl CountCache {
         self.counter
     }
 
+    /// Counts that are remembered now.
+    #[must_use]
+    pub fn entries(&self) -> usize {
+        self.recent.len() + self.older.len()
+    }
+
     /// As [`Counter::message`]. A message with neither JSON of its own nor JSON of all its blocks is counted anew.
     pub fn message(&mut self, message: &Message) -> usize {
         let counter = self.counter;

@@ -11,9 +11,6 @@ const FOREIGN_BYTES: usize = 120;
 /// Number of kinds of run.
 pub(super) const KINDS: usize = 192;
 
-/// Kinds from this one on are characters and runs of scripts other than Latin.
-pub(super) const FIRST_KIND_OF_OTHER_SCRIPTS: usize = kind::SCRIPT_CHARACTER;
-
 /// Longest words, sign groups and white space told apart by length; longer ones count several times.
 const LENGTH_MAX: usize = 16;
 
@@ -57,6 +54,11 @@ mod kind {
     pub(super) const SCRIPT_CHARACTER: usize = 152;
     /// A run of characters of another script; the script (0 to 19) is added.
     pub(super) const SCRIPT_RUN: usize = 172;
+}
+
+/// Whether `kind` counts characters of a script other than Latin.
+pub(super) fn is_other_script_character(kind: usize) -> bool {
+    (kind::SCRIPT_CHARACTER..kind::SCRIPT_RUN).contains(&kind)
 }
 
 /// Takes what [`scan`] finds.
