@@ -40,6 +40,11 @@ use crate::wire::Wire;
 /// `max_tokens` of an Anthropic request, where neither the options nor the source say it. The format wants one.
 const MAX_TOKENS: u64 = 4096;
 
+/// Stands in a request in which nothing else is said.
+const NOTHING_SAID: &str = "(There are no messages yet.)";
+/// The least `max_output_tokens` of the Responses format.
+const OUTPUT_TOKENS_MIN: u64 = 16;
+
 /// How to write a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
@@ -143,6 +148,20 @@ fn write(
         Wire::OpenAiChat => writer.chat(&draft),
         Wire::OpenAiResponses => writer.responses(&draft),
     }
+    if conversation.messages.is_empty() && own_body.is_some() {
+        // An empty request was empty before.
+    } else if writer
+        .out
+        .iter()
+        .all(|written| written.speaker == Speaker::System)
+    {
+        writer.say(NOTHING_SAID);
+        writer.losses.note(
+            "no-messages",
+            0,
+            "no message is left; one that says so was added",
+        );
+    }
     let Writer {
         out,
         system,
@@ -162,7 +181,7 @@ fn write(
         ),
     };
     let body = if wire == Wire::Anthropic {
-        let memory_at = memory.and_then(|_| out.iter().position(|written| written.is_users));
+        let memory_at = memory.and_then(|_| out.iter().position(Written::is_users));
         markers::settle(body, memory_at, options.memory_marker, &mut losses)
     } else {
         body
@@ -290,7 +309,11 @@ fn new(
             .iter()
             .find_map(|name| body.field(name)?.as_u64())
     });
-    let limit = limit.or((wire == Wire::Anthropic).then_some(MAX_TOKENS));
+    let limit = match wire {
+        Wire::Anthropic => limit.or(Some(MAX_TOKENS)),
+        Wire::OpenAiChat => limit,
+        Wire::OpenAiResponses => limit.map(|limit| limit.max(OUTPUT_TOKENS_MIN)),
+    };
     if let Some(limit) = limit {
         fields.push((limit_name(wire), limit.to_string()));
     }
@@ -415,6 +438,15 @@ fn alternate<'a>(draft: &mut Draft<'a>, system: &[Block], writer: &mut Writer<'a
             }
             _ => ordered.push(turn),
         }
+    }
+    if wire == Wire::OpenAiChat
+        && let Some(last) = ordered.last()
+        && last.speaker == Speaker::Assistant
+    {
+        ordered.push(Turn {
+            speaker: Speaker::User,
+            parts: vec![Part::text(anthropic::GO_ON)],
+        });
     }
     if wire == Wire::OpenAiChat {
         let mut texts: Vec<String> = Vec::new();

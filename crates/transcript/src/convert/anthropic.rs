@@ -8,7 +8,7 @@ use crate::message::{Content, ToolResult};
 /// Stands first where the conversation begins with the assistant.
 pub(super) const NO_BEGINNING: &str = "(The beginning of this conversation is not available.)";
 /// Stands last where the conversation ends with the assistant: current models take no prefill.
-const GO_ON: &str = "Please continue.";
+pub(super) const GO_ON: &str = "Please continue.";
 
 impl<'a> Writer<'a, '_> {
     pub(super) fn anthropic(&mut self, draft: &Draft<'a>) {
@@ -21,19 +21,19 @@ impl<'a> Writer<'a, '_> {
                         .peek()
                         .is_none_or(|next| next.speaker == Speaker::Assistant);
                     let may_stay = self.is_own && is_after_user && is_before_assistant;
-                    if !(may_stay && self.take_whole(&turn.parts, false)) {
+                    if !(may_stay && self.take_whole(&turn.parts, Speaker::System)) {
                         self.put_in_front(&turn.parts);
                     }
                     continue;
                 }
                 Speaker::Assistant => {
-                    if !self.take_whole(&turn.parts, false) {
-                        self.anthropic_message("assistant", &turn.parts);
+                    if !self.take_whole(&turn.parts, turn.speaker) {
+                        self.anthropic_message(Speaker::Assistant, &turn.parts);
                     }
                 }
                 Speaker::User => {
-                    if !self.take_whole(&turn.parts, true) {
-                        self.anthropic_message("user", &turn.parts);
+                    if !self.take_whole(&turn.parts, turn.speaker) {
+                        self.anthropic_message(Speaker::User, &turn.parts);
                     }
                 }
                 Speaker::Results => {
@@ -43,36 +43,28 @@ impl<'a> Writer<'a, '_> {
             }
             is_after_user = turn.speaker != Speaker::Assistant;
         }
-        let begins_with_assistant = self.out.first().is_none_or(|first| !first.is_users);
+        let begins_with_assistant = self.out.first().is_some_and(|first| !first.is_users());
         if begins_with_assistant && !self.begins_with_compaction(draft) {
             self.losses.note(
                 "first-message",
                 0,
                 "a message of the user's was put before the assistant's first",
             );
-            self.out.insert(0, self.said(NO_BEGINNING));
+            self.say(NO_BEGINNING);
+            self.out.rotate_right(1);
         }
         let is_prefill = self.is_own
             && self
                 .out
                 .last()
                 .is_some_and(|last| last.source == Some(self.messages.len().saturating_sub(1)));
-        if self.out.last().is_some_and(|last| !last.is_users) && !is_prefill {
+        if self.out.last().is_some_and(|last| !last.is_users()) && !is_prefill {
             self.losses.note(
                 "last-message",
                 self.messages.len().saturating_sub(1),
                 "a message of the user's was put after the assistant's last",
             );
-            let go_on = self.said(GO_ON);
-            self.out.push(go_on);
-        }
-    }
-
-    fn said(&self, text: &str) -> super::writer::Written {
-        super::writer::Written {
-            text: object(&[("role", "\"user\""), ("content", &quoted(text))]),
-            source: None,
-            is_users: true,
+            self.say(GO_ON);
         }
     }
 
@@ -109,12 +101,16 @@ impl<'a> Writer<'a, '_> {
         if let Some(words) = words {
             parts.extend(words.parts.iter().cloned());
         }
-        if !self.take_whole(&parts, true) {
-            self.anthropic_message("user", &parts);
+        if !self.take_whole(&parts, Speaker::User) {
+            self.anthropic_message(Speaker::User, &parts);
         }
     }
 
-    fn anthropic_message(&mut self, role: &str, parts: &[Part<'a>]) {
+    fn anthropic_message(&mut self, speaker: Speaker, parts: &[Part<'a>]) {
+        let role = match speaker {
+            Speaker::Assistant => "assistant",
+            _ => "user",
+        };
         let mut blocks = Vec::with_capacity(parts.len());
         let mut has_said = false;
         for part in parts {
@@ -130,7 +126,7 @@ impl<'a> Writer<'a, '_> {
             return;
         }
         let text = object(&[("role", &quoted(role)), ("content", &array(&blocks))]);
-        self.put(text, None, role == "user");
+        self.put(text, None, speaker);
     }
 
     fn anthropic_block(

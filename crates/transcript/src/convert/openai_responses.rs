@@ -14,12 +14,12 @@ impl<'a> Writer<'a, '_> {
         // The output of a call has the type of the call.
         let mut kinds: HashMap<String, String> = HashMap::new();
         for turn in &draft.turns {
-            let (role, kind, is_users) = match turn.speaker {
-                Speaker::System => ("developer", "input_text", false),
-                Speaker::User => ("user", "input_text", true),
-                Speaker::Results => ("user", "input_text", true),
-                Speaker::Assistant => ("assistant", "output_text", false),
+            let (role, kind) = match turn.speaker {
+                Speaker::System => ("developer", "input_text"),
+                Speaker::User | Speaker::Results => ("user", "input_text"),
+                Speaker::Assistant => ("assistant", "output_text"),
             };
+            let speaker = turn.speaker;
             for run in Self::runs(&turn.parts) {
                 if let Some((index, text)) = self.whole(run) {
                     for part in run {
@@ -29,7 +29,7 @@ impl<'a> Writer<'a, '_> {
                         }
                     }
                     let text = self.without_bound_id(&text);
-                    self.put(text, Some(index), is_users);
+                    self.put(text, Some(index), speaker);
                     continue;
                 }
                 let mut content = Vec::new();
@@ -37,18 +37,18 @@ impl<'a> Writer<'a, '_> {
                     self.see_tool(part);
                     let item = self.responses_item(part, &mut kinds);
                     if let Some(item) = item {
-                        self.responses_message(role, &mut content, is_users);
-                        self.put(item, None, is_users);
+                        self.responses_message(role, &mut content, speaker);
+                        self.put(item, None, speaker);
                     } else if !matches!(part.what, What::Call { .. }) {
                         content.extend(self.responses_part(part, kind));
                     }
                 }
-                self.responses_message(role, &mut content, is_users);
+                self.responses_message(role, &mut content, speaker);
             }
         }
     }
 
-    fn responses_message(&mut self, role: &str, content: &mut Vec<String>, is_users: bool) {
+    fn responses_message(&mut self, role: &str, content: &mut Vec<String>, speaker: Speaker) {
         if content.is_empty() {
             return;
         }
@@ -58,7 +58,7 @@ impl<'a> Writer<'a, '_> {
             ("content", &array(content)),
         ]);
         content.clear();
-        self.put(text, None, is_users);
+        self.put(text, None, speaker);
     }
 
     /// A part that is an item of its own.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::check::{CheckOptions, Profile};
 use crate::cut::{Tail, cut_for_tail};
 use crate::formats::request::read_body;
 use crate::message::{Block, Message, ToolCall, ToolInput, ToolResult};
@@ -6,6 +7,23 @@ use crate::message::{Block, Message, ToolCall, ToolInput, ToolResult};
 #[track_caller]
 fn read(wire: Wire, body: &str) -> Conversation {
     read_body(&Raw::parse(body).unwrap(), wire).unwrap()
+}
+
+/// What the wire checker has against a body.
+fn faults(body: &str, wire: Wire, options: &Options) -> Vec<String> {
+    let options = CheckOptions {
+        profile: if options.strict_alternation {
+            Profile::StrictAlternation
+        } else {
+            Profile::Provider
+        },
+        ..CheckOptions::default()
+    };
+    let report = crate::check::check_text(body, wire, &options);
+    report
+        .errors()
+        .map(|finding| format!("{} {} {}", finding.code, finding.path, finding.message))
+        .collect()
 }
 
 /// The messages of a written body, one a line.
@@ -45,6 +63,7 @@ fn check(
     }
     let converted = convert(&conversation, to, options);
     assert_eq!(list(&converted, to), expected);
+    assert_eq!(faults(&converted.body, to, options), Vec::<String>::new());
     let mut codes = codes(&converted);
     codes.retain(|code| !matches!(*code, "settings" | "model"));
     assert_eq!(codes, expected_codes);
@@ -550,41 +569,6 @@ fn histories() -> impl proptest::strategy::Strategy<Value = Vec<Message>> {
     )
 }
 
-/// Where the calls of a body are not answered as they must be; empty if all are.
-fn unpaired(body: &str, wire: Wire) -> Vec<String> {
-    let conversation = read(wire, body);
-    let mut open: Vec<String> = Vec::new();
-    let mut seen = BTreeSet::new();
-    let mut faults = Vec::new();
-    for message in &conversation.messages {
-        let results: Vec<_> = message
-            .tool_results()
-            .filter(|result| !result.is_server_side)
-            .collect();
-        for result in &results {
-            match open.iter().position(|id| *id == *result.call_id) {
-                Some(at) => drop(open.remove(at)),
-                None => faults.push(format!("result {:?} without a call", result.call_id)),
-            }
-        }
-        // Items of the assistant may stand between a call and its output.
-        let may_wait = message.role == Role::Assistant && wire == Wire::OpenAiResponses;
-        if results.is_empty() && !open.is_empty() && !may_wait {
-            faults.push(format!("{open:?} not answered"));
-        }
-        for call in message.tool_calls().filter(|call| !call.is_server_side) {
-            if !seen.insert(call.id.clone()) || call.id.is_empty() {
-                faults.push(format!("id {:?} again", call.id));
-            }
-            open.push(call.id.to_string());
-        }
-    }
-    if !open.is_empty() {
-        faults.push(format!("{open:?} not answered"));
-    }
-    faults
-}
-
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(400))]
 
@@ -597,7 +581,7 @@ proptest::proptest! {
                 convert(&conversation, wire, &options),
                 request_with_memory(&conversation, "MEM", cut, wire, &options),
             ] {
-                proptest::prop_assert_eq!(unpaired(&converted.body, wire), Vec::<String>::new(), "{}", converted.body);
+                proptest::prop_assert_eq!(faults(&converted.body, wire, &options), Vec::<String>::new(), "{}", converted.body);
                 // What was repaired needs no repair again.
                 let again = convert(&read(wire, &converted.body), wire, &options);
                 let detected = Wire::detect(&Raw::parse(converted.body.as_str()).unwrap());

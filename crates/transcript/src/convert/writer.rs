@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::draft::{Part, What, plain_result};
+use super::draft::{Part, Speaker, What, plain_result};
 use super::losses::Losses;
 use super::{Options, media, native, text, tools};
 use crate::json::{Kind, Raw, Text};
@@ -15,7 +15,7 @@ pub(super) struct Written {
     pub(super) text: String,
     /// The message of the conversation that it is, byte for byte.
     pub(super) source: Option<usize>,
-    pub(super) is_users: bool,
+    pub(super) speaker: Speaker,
 }
 
 pub(super) struct Writer<'a, 'l> {
@@ -29,6 +29,12 @@ pub(super) struct Writer<'a, 'l> {
     pub(super) out: Vec<Written>,
     /// Instructions that have to go to the front.
     pub(super) system: Vec<String>,
+}
+
+impl Written {
+    pub(super) fn is_users(&self) -> bool {
+        matches!(self.speaker, Speaker::User | Speaker::Results)
+    }
 }
 
 impl<'a> Writer<'a, '_> {
@@ -56,7 +62,7 @@ impl<'a> Writer<'a, '_> {
     }
 
     /// Takes the runs as they stand, if all of them can be.
-    pub(super) fn take_whole(&mut self, parts: &[Part<'a>], is_users: bool) -> bool {
+    pub(super) fn take_whole(&mut self, parts: &[Part<'a>], speaker: Speaker) -> bool {
         let count = Self::runs(parts).count();
         if count > 1 && self.options.strict_alternation {
             return false;
@@ -79,12 +85,12 @@ impl<'a> Writer<'a, '_> {
             self.see_tool(part);
         }
         for (index, text) in taken {
-            self.put(text.into_owned(), Some(index), is_users);
+            self.put(text.into_owned(), Some(index), speaker);
         }
         true
     }
 
-    pub(super) fn put(&mut self, text: String, source: Option<usize>, is_users: bool) {
+    pub(super) fn put(&mut self, text: String, source: Option<usize>, speaker: Speaker) {
         // A message without what logs add to it is not byte for byte the source's.
         let source = source.filter(|index| {
             self.messages
@@ -95,8 +101,14 @@ impl<'a> Writer<'a, '_> {
         self.out.push(Written {
             text,
             source,
-            is_users,
+            speaker,
         });
+    }
+
+    /// Adds a message of the user's that is not in the conversation.
+    pub(super) fn say(&mut self, said: &str) {
+        let text = text::object(&[("role", "\"user\""), ("content", &text::quoted(said))]);
+        self.put(text, None, Speaker::User);
     }
 
     pub(super) fn see_tool(&mut self, part: &Part<'_>) {
