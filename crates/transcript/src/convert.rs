@@ -30,6 +30,7 @@ use self::losses::Losses;
 pub use self::markers::{CacheTtl, MARKERS_MAX};
 use self::text::{array, object, quoted};
 use self::writer::{Writer, Written};
+use crate::check::{CheckOptions, check};
 use crate::conversation::Conversation;
 use crate::formats::request::list_name;
 use crate::json::{Kind, Raw};
@@ -109,6 +110,23 @@ fn write(
         .body
         .as_ref()
         .filter(|body| Wire::detect(body) == Some(wire));
+    let changes_nothing = memory.is_none()
+        && !options.strict_alternation
+        && !options.drop_thinking
+        && !options.drop_sealed;
+    if let Some(body) = own_body.filter(|_| changes_nothing)
+        && check(body, wire, &CheckOptions::default()).is_valid()
+    {
+        // What the provider takes as it is needs no order of ours.
+        let mut splice = Splice::new(body);
+        let body = match set_options(&mut splice, body, wire, options) {
+            Some(()) => splice.finish().ok(),
+            None => None,
+        };
+        if let Some(body) = body {
+            return finish(body.to_string(), losses);
+        }
+    }
     let cut = memory.map_or(0, |(_, cut)| cut);
     let covered = messages[..cut]
         .iter()
@@ -186,6 +204,10 @@ fn write(
     } else {
         body
     };
+    finish(body, losses)
+}
+
+fn finish(body: String, mut losses: Losses) -> Converted {
     let (body, lone) = text::mend_surrogates(body);
     if lone > 0 {
         losses.note(
@@ -258,27 +280,29 @@ fn own(
                 .set_field("system", Raw::parse(array(&blocks)).ok()?)
                 .ok()?;
         }
-        if let Some(model) = &options.model {
-            splice
-                .set_field("model", Raw::parse(quoted(model)).ok()?)
-                .ok()?;
-        }
-        if let Some(limit) = options.max_tokens {
-            let name = match wire {
-                Wire::OpenAiChat if body.field("max_tokens").is_some() => "max_tokens",
-                _ => limit_name(wire),
-            };
-            splice
-                .set_field(name, Raw::parse(limit.to_string()).ok()?)
-                .ok()?;
-        }
-        Some(())
+        set_options(&mut splice, body, wire, options)
     })();
     // Every piece is JSON that was checked or written here, so the changes can be made.
     match spliced.and_then(|()| splice.finish().ok()) {
         Some(text) => text.to_string(),
         None => body.as_str().to_owned(),
     }
+}
+
+fn set_options(splice: &mut Splice, body: &Raw, wire: Wire, options: &Options) -> Option<()> {
+    if let Some(model) = &options.model {
+        let model = Raw::parse(quoted(model)).ok()?;
+        splice.set_field("model", model).ok()?;
+    }
+    if let Some(limit) = options.max_tokens {
+        let name = match wire {
+            Wire::OpenAiChat if body.field("max_tokens").is_some() => "max_tokens",
+            _ => limit_name(wire),
+        };
+        let limit = Raw::parse(limit.to_string()).ok()?;
+        splice.set_field(name, limit).ok()?;
+    }
+    Some(())
 }
 
 fn parsed(out: &[Written]) -> Option<Vec<Raw>> {

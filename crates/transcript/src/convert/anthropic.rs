@@ -1,8 +1,10 @@
 //! Messages of the Anthropic format.
 
+use std::collections::HashSet;
+
 use super::draft::{Draft, Part, Speaker, Turn, What};
 use super::text::{array, object, quoted};
-use super::writer::{Writer, index_of, is_said, native_block};
+use super::writer::{Writer, has_blank, index_of, is_said, native_block, server_pairs};
 use crate::message::{Content, ToolResult};
 
 /// Stands first where the conversation begins with the assistant.
@@ -113,9 +115,10 @@ impl<'a> Writer<'a, '_> {
         };
         let mut blocks = Vec::with_capacity(parts.len());
         let mut has_said = false;
+        let pairs = server_pairs(parts);
         for part in parts {
             self.see_tool(part);
-            if let Some(block) = self.anthropic_block(role, part, parts) {
+            if let Some(block) = self.anthropic_block(role, part, &pairs) {
                 has_said |= !matches!(part.what, What::Block(Content::Thinking(_)));
                 blocks.push(block);
             }
@@ -133,7 +136,7 @@ impl<'a> Writer<'a, '_> {
         &mut self,
         role: &str,
         part: &Part<'a>,
-        parts: &[Part<'a>],
+        pairs: &HashSet<(usize, usize)>,
     ) -> Option<String> {
         let raw = native_block(part, self.wire, self.is_own).map(|raw| raw.as_str().to_owned());
         let index = index_of(part);
@@ -149,7 +152,7 @@ impl<'a> Writer<'a, '_> {
                 }
             }
             What::Block(Content::Thinking(_)) => {
-                if self.keeps_thinking(part) && raw.is_some() {
+                if role == "assistant" && self.keeps_thinking(part) && raw.is_some() {
                     raw
                 } else {
                     self.lose_thinking(part);
@@ -175,9 +178,7 @@ impl<'a> Writer<'a, '_> {
                 }
             }
             What::Result { id, result } => {
-                let is_blank = result
-                    .texts()
-                    .any(|text| text.is_blank() && text.encoded_len() > 0);
+                let is_blank = has_blank(result);
                 match raw.filter(|_| !is_blank && is_type(part, "tool_result")) {
                     Some(raw) => Some(raw),
                     None => Some(self.anthropic_result(index, id, result)),
@@ -189,21 +190,11 @@ impl<'a> Writer<'a, '_> {
                 ("content", &quoted(Part::NO_RESULT)),
                 ("is_error", "true"),
             ])),
-            What::Block(Content::ToolCall(call)) => {
-                let has_result = parts.iter().any(|other| {
-                    matches!(&other.what, What::Block(Content::ToolResult(result)) if result.call_id == call.id)
-                });
-                match raw.filter(|_| has_result && role == "assistant" && !self.options.drop_sealed)
-                {
-                    Some(raw) => Some(raw),
-                    None => self.in_words(part).map(|text| text_block(&text)),
-                }
-            }
-            What::Block(Content::ToolResult(result)) => {
-                let has_call = parts.iter().any(|other| {
-                    matches!(&other.what, What::Block(Content::ToolCall(call)) if result.call_id == call.id)
-                });
-                match raw.filter(|_| has_call && role == "assistant" && !self.options.drop_sealed) {
+            What::Block(Content::ToolCall(_) | Content::ToolResult(_)) => {
+                let is_whole = part.from.is_some_and(|from| pairs.contains(&from))
+                    && role == "assistant"
+                    && !self.options.drop_sealed;
+                match raw.filter(|_| is_whole) {
                     Some(raw) => Some(raw),
                     None => self.in_words(part).map(|text| text_block(&text)),
                 }
@@ -215,7 +206,9 @@ impl<'a> Writer<'a, '_> {
                     .flatten();
                 written.or_else(|| self.in_words(part).map(|text| text_block(&text)))
             }
-            What::Block(Content::Compaction(Some(_))) if !self.options.drop_sealed => {
+            What::Block(Content::Compaction(Some(_)))
+                if role == "assistant" && !self.options.drop_sealed =>
+            {
                 raw.or_else(|| self.in_words(part).map(|text| text_block(&text)))
             }
             What::Block(Content::Other(_)) if raw.is_some() => raw,

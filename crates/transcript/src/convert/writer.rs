@@ -1,13 +1,13 @@
 //! What the writers of the three wire formats share.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::draft::{Part, Speaker, What, plain_result};
 use super::losses::Losses;
 use super::{Options, media, native, text, tools};
 use crate::json::{Kind, Raw, Text};
-use crate::message::{Content, Message, ToolInput};
+use crate::message::{Content, Message, Role, ToolInput, ToolResult};
 use crate::wire::Wire;
 
 /// One message or item of the request.
@@ -47,7 +47,11 @@ impl<'a> Writer<'a, '_> {
     }
 
     /// The message that the run is, if it is the whole of it and can be taken as it stands.
-    pub(super) fn whole(&self, run: &[Part<'a>]) -> Option<(usize, Cow<'a, str>)> {
+    pub(super) fn whole(
+        &self,
+        run: &[Part<'a>],
+        pairs: &HashSet<(usize, usize)>,
+    ) -> Option<(usize, Cow<'a, str>)> {
         let (index, _) = run.first()?.from?;
         let message = self.messages.get(index)?;
         let is_whole = run.len() == message.blocks.len()
@@ -55,10 +59,50 @@ impl<'a> Writer<'a, '_> {
                 .iter()
                 .enumerate()
                 .all(|(at, part)| part.from == Some((index, at)) && self.is_kept(part));
-        if !is_whole {
+        if !is_whole || (self.wire == Wire::Anthropic && !self.is_in_place(run, message, pairs)) {
             return None;
         }
         native::text(message, self.wire, self.is_own).map(|text| (index, text))
+    }
+
+    /// Whether the blocks stand in a message of the role that Anthropic wants them in, server tools with both halves.
+    fn is_in_place(
+        &self,
+        run: &[Part<'a>],
+        message: &Message,
+        pairs: &HashSet<(usize, usize)>,
+    ) -> bool {
+        let is_assistants = message.role == Role::Assistant;
+        let is_operators = message.role == Role::System;
+        run.iter().all(|part| match &part.what {
+            What::Block(content) => match content {
+                Content::Text(_) => true,
+                Content::Other(_) => part
+                    .block
+                    .and_then(|block| block.raw.as_ref())
+                    .is_some_and(|raw| raw.kind() == Kind::Object),
+                Content::Image(_) | Content::Document(_) => !is_assistants && !is_operators,
+                Content::Thinking(_) | Content::Compaction(_) => is_assistants,
+                Content::ToolCall(_) | Content::ToolResult(_) => {
+                    is_assistants
+                        && (part.from.is_some_and(|from| pairs.contains(&from))
+                            || self.is_paused(part))
+                }
+            },
+            What::Call { .. } => is_assistants,
+            _ => !is_assistants,
+        })
+    }
+
+    /// Whether the part is the last of a request that goes on with what the provider has not finished.
+    fn is_paused(&self, part: &Part<'_>) -> bool {
+        self.is_own
+            && matches!(part.what, What::Block(Content::ToolCall(_)))
+            && self.messages.last().is_some_and(|last| {
+                part.from.is_some_and(|(message, block)| {
+                    message + 1 == self.messages.len() && block + 1 == last.blocks.len()
+                })
+            })
     }
 
     /// Takes the runs as they stand, if all of them can be.
@@ -67,6 +111,7 @@ impl<'a> Writer<'a, '_> {
         if count > 1 && self.options.strict_alternation {
             return false;
         }
+        let pairs = server_pairs(parts);
         let mut taken = Vec::new();
         for (at, run) in Self::runs(parts).enumerate() {
             let has_calls = run
@@ -74,7 +119,7 @@ impl<'a> Writer<'a, '_> {
                 .any(|part| matches!(part.what, What::Call { .. }));
             // Results follow the message with the calls directly.
             let Some((index, text)) = self
-                .whole(run)
+                .whole(run, &pairs)
                 .filter(|_| at + 1 == count || !has_calls || self.wire == Wire::OpenAiResponses)
             else {
                 return false;
@@ -131,21 +176,17 @@ impl<'a> Writer<'a, '_> {
                 _ => true,
             },
             What::Call { name, input, .. } => {
-                let is_free_text = part.block.is_some_and(|block| {
-                    block
-                        .raw
-                        .as_ref()
-                        .and_then(|raw| raw.text_field("type"))
-                        .is_some_and(|kind| kind.decode().starts_with("custom"))
-                });
+                let is_free_text = self.wire != Wire::Anthropic
+                    && part.block.is_some_and(|block| {
+                        block
+                            .raw
+                            .as_ref()
+                            .and_then(|raw| raw.text_field("type"))
+                            .is_some_and(|kind| kind.decode().starts_with("custom"))
+                    });
                 tools::name(name) == *name && (is_free_text || as_object(input).is_some())
             }
-            What::Result { result, .. } => {
-                self.wire != Wire::Anthropic
-                    || result.texts().all(|text| !text.is_blank())
-                    || result.content.iter().all(|block| block.raw.is_none())
-                        && result.texts().all(|text| text.encoded_len() == 0)
-            }
+            What::Result { result, .. } => self.wire != Wire::Anthropic || !has_blank(result),
             What::Text(_) | What::NoResult { .. } => false,
         }
     }
@@ -359,6 +400,38 @@ pub(super) fn native_block(part: &Part<'_>, wire: Wire, is_own: bool) -> Option<
         }
     };
     (is_known || is_own).then(|| raw.clone())
+}
+
+/// Whether a result holds a text block with nothing in it. An empty string in the place of blocks is no block.
+pub(super) fn has_blank(result: &ToolResult) -> bool {
+    result.content.iter().any(|block| match &block.content {
+        Content::Text(text) => text.is_blank() && (block.raw.is_some() || text.encoded_len() > 0),
+        _ => false,
+    })
+}
+
+/// The calls and results of tools that the provider ran, as far as each call has its result behind it.
+pub(super) fn server_pairs(parts: &[Part<'_>]) -> HashSet<(usize, usize)> {
+    let mut open: HashMap<&str, (usize, usize)> = HashMap::new();
+    let mut pairs = HashSet::new();
+    let mut used = HashSet::new();
+    for part in parts {
+        let (What::Block(content), Some(from)) = (&part.what, part.from) else {
+            continue;
+        };
+        match content {
+            Content::ToolCall(call) if used.insert(&*call.id) => {
+                open.insert(&call.id, from);
+            }
+            Content::ToolResult(result) => {
+                if let Some(call) = open.remove(&*result.call_id) {
+                    pairs.extend([call, from]);
+                }
+            }
+            _ => {}
+        }
+    }
+    pairs
 }
 
 pub(super) fn index_of(part: &Part<'_>) -> usize {
