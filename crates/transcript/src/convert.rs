@@ -153,6 +153,7 @@ fn write(
         messages,
         is_own: own_body.is_some(),
         options,
+        tools: conversation.tools.as_ref(),
         losses: &mut losses,
         used_tools: BTreeSet::new(),
         out: Vec::new(),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::draft::{Draft, Part, Speaker, Turn, What};
 use super::text::{array, object, quoted};
-use super::writer::{Writer, has_blank, index_of, is_said, native_block, server_pairs};
+use super::writer::{Writer, Written, has_blank, index_of, is_said, native_block, server_pairs};
 use crate::message::{Content, ToolResult};
 
 /// Stands first where the conversation begins with the assistant.
@@ -15,13 +15,14 @@ pub(super) const GO_ON: &str = "Please continue.";
 impl<'a> Writer<'a, '_> {
     pub(super) fn anthropic(&mut self, draft: &Draft<'a>) {
         let mut turns = draft.turns.iter().peekable();
-        let mut is_after_user = false;
         while let Some(turn) = turns.next() {
             match turn.speaker {
                 Speaker::System => {
-                    let is_before_assistant = turns
-                        .peek()
-                        .is_none_or(|next| next.speaker == Speaker::Assistant);
+                    let is_before_assistant = turns.peek().is_none_or(|next| {
+                        next.speaker == Speaker::Assistant
+                            && next.parts.iter().any(|part| self.is_said(part))
+                    });
+                    let is_after_user = self.out.last().is_some_and(Written::is_users);
                     let may_stay = self.is_own && is_after_user && is_before_assistant;
                     if !(may_stay && self.take_whole(&turn.parts, Speaker::System)) {
                         self.put_in_front(&turn.parts);
@@ -43,7 +44,6 @@ impl<'a> Writer<'a, '_> {
                     self.anthropic_results(turn, words);
                 }
             }
-            is_after_user = turn.speaker != Speaker::Assistant;
         }
         let begins_with_assistant = self.out.first().is_some_and(|first| !first.is_users());
         if begins_with_assistant && !self.begins_with_compaction(draft) {
@@ -60,7 +60,12 @@ impl<'a> Writer<'a, '_> {
                 .out
                 .last()
                 .is_some_and(|last| last.source == Some(self.messages.len().saturating_sub(1)));
-        if self.out.last().is_some_and(|last| !last.is_users()) && !is_prefill {
+        if self
+            .out
+            .last()
+            .is_some_and(|last| last.speaker == Speaker::Assistant)
+            && !is_prefill
+        {
             self.losses.note(
                 "last-message",
                 self.messages.len().saturating_sub(1),

@@ -532,7 +532,7 @@ fn histories() -> impl proptest::strategy::Strategy<Value = Vec<Message>> {
     let id = prop_oneof![Just(""), Just("a"), Just("b"), Just("c|1"), Just("d e")];
     let text = prop_oneof![Just(""), Just(" "), Just("x"), Just("so \"quoted\"\n")];
     let block = prop_oneof![
-        4 => text.clone().prop_map(|text| Block::text(text)),
+        4 => text.clone().prop_map(Block::text),
         1 => text.clone().prop_map(|text| Block::new(Content::Thinking(text.into()))),
         3 => (id.clone(), any::<bool>(), 0u8..3).prop_map(|(id, is_server_side, input)| {
             Block::new(Content::ToolCall(ToolCall {
@@ -573,7 +573,7 @@ fn histories() -> impl proptest::strategy::Strategy<Value = Vec<Message>> {
 }
 
 proptest::proptest! {
-    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(400))]
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(200))]
 
     #[test]
     fn whatever_is_read_gives_a_whole_request(messages in histories(), cut in 0usize..13, strict in proptest::bool::ANY) {
@@ -680,7 +680,7 @@ fn pieces(wire: Wire) -> impl proptest::strategy::Strategy<Value = String> {
 }
 
 proptest::proptest! {
-    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(300))]
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(200))]
 
     #[test]
     fn any_request_gives_a_whole_request(

@@ -24,6 +24,8 @@ pub(super) struct Writer<'a, 'l> {
     /// Whether the messages come from a body of the wire format.
     pub(super) is_own: bool,
     pub(super) options: &'a Options,
+    /// The tools that the request defines, if it is the source's own.
+    pub(super) tools: Option<&'a Raw>,
     pub(super) losses: &'l mut Losses,
     pub(super) used_tools: BTreeSet<String>,
     pub(super) out: Vec<Written>,
@@ -76,11 +78,7 @@ impl<'a> Writer<'a, '_> {
         let is_operators = message.role == Role::System;
         run.iter().all(|part| match &part.what {
             What::Block(content) => match content {
-                Content::Text(_) => true,
-                Content::Other(_) => part
-                    .block
-                    .and_then(|block| block.raw.as_ref())
-                    .is_some_and(|raw| raw.kind() == Kind::Object),
+                Content::Text(_) | Content::Other(_) => true,
                 Content::Image(_) | Content::Document(_) => !is_assistants && !is_operators,
                 Content::Thinking(_) | Content::Compaction(_) => is_assistants,
                 Content::ToolCall(_) | Content::ToolResult(_) => {
@@ -96,13 +94,24 @@ impl<'a> Writer<'a, '_> {
 
     /// Whether the part is the last of a request that goes on with what the provider has not finished.
     fn is_paused(&self, part: &Part<'_>) -> bool {
+        let What::Block(Content::ToolCall(call)) = &part.what else {
+            return false;
+        };
+        let is_defined = || {
+            self.tools.is_some_and(|tools| {
+                tools.array().any(|tool| {
+                    tool.text_field("name")
+                        .is_some_and(|name| name.decode() == *call.name)
+                })
+            })
+        };
         self.is_own
-            && matches!(part.what, What::Block(Content::ToolCall(_)))
             && self.messages.last().is_some_and(|last| {
                 part.from.is_some_and(|(message, block)| {
                     message + 1 == self.messages.len() && block + 1 == last.blocks.len()
                 })
             })
+            && is_defined()
     }
 
     /// Takes the runs as they stand, if all of them can be.
@@ -164,6 +173,13 @@ impl<'a> Writer<'a, '_> {
 
     /// Whether the block can go as it stands.
     fn is_kept(&self, part: &Part<'_>) -> bool {
+        let is_block = part
+            .block
+            .and_then(|block| block.raw.as_ref())
+            .is_none_or(|raw| raw.kind() == Kind::Object);
+        if !is_block {
+            return false;
+        }
         match &part.what {
             What::Block(content) => match content {
                 Content::Text(text) => self.wire != Wire::Anthropic || !text.is_blank(),
