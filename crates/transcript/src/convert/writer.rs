@@ -248,9 +248,13 @@ impl<'a> Writer<'a, '_> {
         match self.wire {
             Wire::Anthropic => has("signature") || has("data"),
             Wire::OpenAiChat => true,
-            Wire::OpenAiResponses => raw
-                .text_field("type")
-                .is_some_and(|kind| kind.decode() == "reasoning"),
+            // Other tools have blocks of that name; the item has a summary, if an empty one.
+            Wire::OpenAiResponses => {
+                raw.field("summary").is_some()
+                    && raw
+                        .text_field("type")
+                        .is_some_and(|kind| kind.decode() == "reasoning")
+            }
         }
     }
 
@@ -398,10 +402,12 @@ pub(super) fn native_block(part: &Part<'_>, wire: Wire, is_own: bool) -> Option<
                     | "compaction"
             ) || kind.ends_with("_tool_result")
         }
-        Wire::OpenAiChat => matches!(
-            kind.as_ref(),
-            "text" | "image_url" | "input_audio" | "file" | "function" | "custom"
-        ),
+        Wire::OpenAiChat => {
+            matches!(
+                kind.as_ref(),
+                "text" | "image_url" | "input_audio" | "function" | "custom"
+            ) || (kind == "file" && raw.field("file").is_some())
+        }
         Wire::OpenAiResponses => {
             matches!(
                 kind.as_ref(),
