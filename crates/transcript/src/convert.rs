@@ -30,6 +30,7 @@ use self::losses::Losses;
 pub use self::markers::{CacheTtl, MARKERS_MAX};
 use self::text::{array, object, quoted};
 use self::writer::{Writer, Written};
+use crate::check::{CheckOptions, check};
 use crate::conversation::Conversation;
 use crate::formats::request::list_name;
 use crate::json::{Kind, Raw};
@@ -39,6 +40,11 @@ use crate::wire::Wire;
 
 /// `max_tokens` of an Anthropic request, where neither the options nor the source say it. The format wants one.
 const MAX_TOKENS: u64 = 4096;
+
+/// Stands in a request in which nothing else is said.
+const NOTHING_SAID: &str = "(There are no messages yet.)";
+/// The least `max_output_tokens` of the Responses format.
+const OUTPUT_TOKENS_MIN: u64 = 16;
 
 /// How to write a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,6 +110,23 @@ fn write(
         .body
         .as_ref()
         .filter(|body| Wire::detect(body) == Some(wire));
+    let changes_nothing = memory.is_none()
+        && !options.strict_alternation
+        && !options.drop_thinking
+        && !options.drop_sealed;
+    if let Some(body) = own_body.filter(|_| changes_nothing)
+        && check(body, wire, &CheckOptions::default()).is_valid()
+    {
+        // What the provider takes as it is needs no order of ours.
+        let mut splice = Splice::new(body);
+        let body = match set_options(&mut splice, body, wire, options) {
+            Some(()) => splice.finish().ok(),
+            None => None,
+        };
+        if let Some(body) = body {
+            return finish(body.to_string(), losses);
+        }
+    }
     let cut = memory.map_or(0, |(_, cut)| cut);
     let covered = messages[..cut]
         .iter()
@@ -130,6 +153,7 @@ fn write(
         messages,
         is_own: own_body.is_some(),
         options,
+        tools: conversation.tools.as_ref(),
         losses: &mut losses,
         used_tools: BTreeSet::new(),
         out: Vec::new(),
@@ -142,6 +166,20 @@ fn write(
         Wire::Anthropic => writer.anthropic(&draft),
         Wire::OpenAiChat => writer.chat(&draft),
         Wire::OpenAiResponses => writer.responses(&draft),
+    }
+    if conversation.messages.is_empty() && own_body.is_some() {
+        // An empty request was empty before.
+    } else if writer
+        .out
+        .iter()
+        .all(|written| written.speaker == Speaker::System)
+    {
+        writer.say(NOTHING_SAID);
+        writer.losses.note(
+            "no-messages",
+            0,
+            "no message is left; one that says so was added",
+        );
     }
     let Writer {
         out,
@@ -162,11 +200,15 @@ fn write(
         ),
     };
     let body = if wire == Wire::Anthropic {
-        let memory_at = memory.and_then(|_| out.iter().position(|written| written.is_users));
+        let memory_at = memory.and_then(|_| out.iter().position(Written::is_users));
         markers::settle(body, memory_at, options.memory_marker, &mut losses)
     } else {
         body
     };
+    finish(body, losses)
+}
+
+fn finish(body: String, mut losses: Losses) -> Converted {
     let (body, lone) = text::mend_surrogates(body);
     if lone > 0 {
         losses.note(
@@ -239,27 +281,29 @@ fn own(
                 .set_field("system", Raw::parse(array(&blocks)).ok()?)
                 .ok()?;
         }
-        if let Some(model) = &options.model {
-            splice
-                .set_field("model", Raw::parse(quoted(model)).ok()?)
-                .ok()?;
-        }
-        if let Some(limit) = options.max_tokens {
-            let name = match wire {
-                Wire::OpenAiChat if body.field("max_tokens").is_some() => "max_tokens",
-                _ => limit_name(wire),
-            };
-            splice
-                .set_field(name, Raw::parse(limit.to_string()).ok()?)
-                .ok()?;
-        }
-        Some(())
+        set_options(&mut splice, body, wire, options)
     })();
     // Every piece is JSON that was checked or written here, so the changes can be made.
     match spliced.and_then(|()| splice.finish().ok()) {
         Some(text) => text.to_string(),
         None => body.as_str().to_owned(),
     }
+}
+
+fn set_options(splice: &mut Splice, body: &Raw, wire: Wire, options: &Options) -> Option<()> {
+    if let Some(model) = &options.model {
+        let model = Raw::parse(quoted(model)).ok()?;
+        splice.set_field("model", model).ok()?;
+    }
+    if let Some(limit) = options.max_tokens {
+        let name = match wire {
+            Wire::OpenAiChat if body.field("max_tokens").is_some() => "max_tokens",
+            _ => limit_name(wire),
+        };
+        let limit = Raw::parse(limit.to_string()).ok()?;
+        splice.set_field(name, limit).ok()?;
+    }
+    Some(())
 }
 
 fn parsed(out: &[Written]) -> Option<Vec<Raw>> {
@@ -290,7 +334,11 @@ fn new(
             .iter()
             .find_map(|name| body.field(name)?.as_u64())
     });
-    let limit = limit.or((wire == Wire::Anthropic).then_some(MAX_TOKENS));
+    let limit = match wire {
+        Wire::Anthropic => limit.or(Some(MAX_TOKENS)),
+        Wire::OpenAiChat => limit,
+        Wire::OpenAiResponses => limit.map(|limit| limit.max(OUTPUT_TOKENS_MIN)),
+    };
     if let Some(limit) = limit {
         fields.push((limit_name(wire), limit.to_string()));
     }
@@ -415,6 +463,15 @@ fn alternate<'a>(draft: &mut Draft<'a>, system: &[Block], writer: &mut Writer<'a
             }
             _ => ordered.push(turn),
         }
+    }
+    if wire == Wire::OpenAiChat
+        && let Some(last) = ordered.last()
+        && last.speaker == Speaker::Assistant
+    {
+        ordered.push(Turn {
+            speaker: Speaker::User,
+            parts: vec![Part::text(anthropic::GO_ON)],
+        });
     }
     if wire == Wire::OpenAiChat {
         let mut texts: Vec<String> = Vec::new();

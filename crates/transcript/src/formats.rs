@@ -90,6 +90,7 @@ mod tests {
 
     use super::*;
     use crate::read::read;
+    use crate::wire::Wire;
 
     /// Keys and values that the formats look for.
     const WORDS: &[&str] = &[
@@ -205,6 +206,17 @@ mod tests {
                         .iter()
                         .all(|problem| problem.message <= length)
                 );
+<<<<<<< HEAD
+=======
+                // Requests keep empty messages: their indices are those of the body.
+                assert!(
+                    format.name().parse::<Wire>().is_ok()
+                        || conversation
+                            .messages
+                            .iter()
+                            .all(|message| !message.blocks.is_empty())
+                );
+>>>>>>> wire
             }
         }
     }

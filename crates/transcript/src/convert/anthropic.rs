@@ -1,39 +1,42 @@
 //! Messages of the Anthropic format.
 
+use std::collections::HashSet;
+
 use super::draft::{Draft, Part, Speaker, Turn, What};
 use super::text::{array, object, quoted};
-use super::writer::{Writer, index_of, is_said, native_block};
+use super::writer::{Writer, Written, has_blank, index_of, is_said, native_block, server_pairs};
 use crate::message::{Content, ToolResult};
 
 /// Stands first where the conversation begins with the assistant.
 pub(super) const NO_BEGINNING: &str = "(The beginning of this conversation is not available.)";
 /// Stands last where the conversation ends with the assistant: current models take no prefill.
-const GO_ON: &str = "Please continue.";
+pub(super) const GO_ON: &str = "Please continue.";
 
 impl<'a> Writer<'a, '_> {
     pub(super) fn anthropic(&mut self, draft: &Draft<'a>) {
         let mut turns = draft.turns.iter().peekable();
-        let mut is_after_user = false;
         while let Some(turn) = turns.next() {
             match turn.speaker {
                 Speaker::System => {
-                    let is_before_assistant = turns
-                        .peek()
-                        .is_none_or(|next| next.speaker == Speaker::Assistant);
+                    let is_before_assistant = turns.peek().is_none_or(|next| {
+                        next.speaker == Speaker::Assistant
+                            && next.parts.iter().any(|part| self.is_said(part))
+                    });
+                    let is_after_user = self.out.last().is_some_and(Written::is_users);
                     let may_stay = self.is_own && is_after_user && is_before_assistant;
-                    if !(may_stay && self.take_whole(&turn.parts, false)) {
+                    if !(may_stay && self.take_whole(&turn.parts, Speaker::System)) {
                         self.put_in_front(&turn.parts);
                     }
                     continue;
                 }
                 Speaker::Assistant => {
-                    if !self.take_whole(&turn.parts, false) {
-                        self.anthropic_message("assistant", &turn.parts);
+                    if !self.take_whole(&turn.parts, turn.speaker) {
+                        self.anthropic_message(Speaker::Assistant, &turn.parts);
                     }
                 }
                 Speaker::User => {
-                    if !self.take_whole(&turn.parts, true) {
-                        self.anthropic_message("user", &turn.parts);
+                    if !self.take_whole(&turn.parts, turn.speaker) {
+                        self.anthropic_message(Speaker::User, &turn.parts);
                     }
                 }
                 Speaker::Results => {
@@ -41,38 +44,34 @@ impl<'a> Writer<'a, '_> {
                     self.anthropic_results(turn, words);
                 }
             }
-            is_after_user = turn.speaker != Speaker::Assistant;
         }
-        let begins_with_assistant = self.out.first().is_none_or(|first| !first.is_users);
+        let begins_with_assistant = self.out.first().is_some_and(|first| !first.is_users());
         if begins_with_assistant && !self.begins_with_compaction(draft) {
             self.losses.note(
                 "first-message",
                 0,
                 "a message of the user's was put before the assistant's first",
             );
-            self.out.insert(0, self.said(NO_BEGINNING));
+            self.say(NO_BEGINNING);
+            self.out.rotate_right(1);
         }
         let is_prefill = self.is_own
             && self
                 .out
                 .last()
                 .is_some_and(|last| last.source == Some(self.messages.len().saturating_sub(1)));
-        if self.out.last().is_some_and(|last| !last.is_users) && !is_prefill {
+        if self
+            .out
+            .last()
+            .is_some_and(|last| last.speaker == Speaker::Assistant)
+            && !is_prefill
+        {
             self.losses.note(
                 "last-message",
                 self.messages.len().saturating_sub(1),
                 "a message of the user's was put after the assistant's last",
             );
-            let go_on = self.said(GO_ON);
-            self.out.push(go_on);
-        }
-    }
-
-    fn said(&self, text: &str) -> super::writer::Written {
-        super::writer::Written {
-            text: object(&[("role", "\"user\""), ("content", &quoted(text))]),
-            source: None,
-            is_users: true,
+            self.say(GO_ON);
         }
     }
 
@@ -109,17 +108,22 @@ impl<'a> Writer<'a, '_> {
         if let Some(words) = words {
             parts.extend(words.parts.iter().cloned());
         }
-        if !self.take_whole(&parts, true) {
-            self.anthropic_message("user", &parts);
+        if !self.take_whole(&parts, Speaker::User) {
+            self.anthropic_message(Speaker::User, &parts);
         }
     }
 
-    fn anthropic_message(&mut self, role: &str, parts: &[Part<'a>]) {
+    fn anthropic_message(&mut self, speaker: Speaker, parts: &[Part<'a>]) {
+        let role = match speaker {
+            Speaker::Assistant => "assistant",
+            _ => "user",
+        };
         let mut blocks = Vec::with_capacity(parts.len());
         let mut has_said = false;
+        let pairs = server_pairs(parts);
         for part in parts {
             self.see_tool(part);
-            if let Some(block) = self.anthropic_block(role, part, parts) {
+            if let Some(block) = self.anthropic_block(role, part, &pairs) {
                 has_said |= !matches!(part.what, What::Block(Content::Thinking(_)));
                 blocks.push(block);
             }
@@ -130,14 +134,14 @@ impl<'a> Writer<'a, '_> {
             return;
         }
         let text = object(&[("role", &quoted(role)), ("content", &array(&blocks))]);
-        self.put(text, None, role == "user");
+        self.put(text, None, speaker);
     }
 
     fn anthropic_block(
         &mut self,
         role: &str,
         part: &Part<'a>,
-        parts: &[Part<'a>],
+        pairs: &HashSet<(usize, usize)>,
     ) -> Option<String> {
         let raw = native_block(part, self.wire, self.is_own).map(|raw| raw.as_str().to_owned());
         let index = index_of(part);
@@ -153,7 +157,7 @@ impl<'a> Writer<'a, '_> {
                 }
             }
             What::Block(Content::Thinking(_)) => {
-                if self.keeps_thinking(part) && raw.is_some() {
+                if role == "assistant" && self.keeps_thinking(part) && raw.is_some() {
                     raw
                 } else {
                     self.lose_thinking(part);
@@ -179,9 +183,7 @@ impl<'a> Writer<'a, '_> {
                 }
             }
             What::Result { id, result } => {
-                let is_blank = result
-                    .texts()
-                    .any(|text| text.is_blank() && text.encoded_len() > 0);
+                let is_blank = has_blank(result);
                 match raw.filter(|_| !is_blank && is_type(part, "tool_result")) {
                     Some(raw) => Some(raw),
                     None => Some(self.anthropic_result(index, id, result)),
@@ -193,21 +195,11 @@ impl<'a> Writer<'a, '_> {
                 ("content", &quoted(Part::NO_RESULT)),
                 ("is_error", "true"),
             ])),
-            What::Block(Content::ToolCall(call)) => {
-                let has_result = parts.iter().any(|other| {
-                    matches!(&other.what, What::Block(Content::ToolResult(result)) if result.call_id == call.id)
-                });
-                match raw.filter(|_| has_result && role == "assistant" && !self.options.drop_sealed)
-                {
-                    Some(raw) => Some(raw),
-                    None => self.in_words(part).map(|text| text_block(&text)),
-                }
-            }
-            What::Block(Content::ToolResult(result)) => {
-                let has_call = parts.iter().any(|other| {
-                    matches!(&other.what, What::Block(Content::ToolCall(call)) if result.call_id == call.id)
-                });
-                match raw.filter(|_| has_call && role == "assistant" && !self.options.drop_sealed) {
+            What::Block(Content::ToolCall(_) | Content::ToolResult(_)) => {
+                let is_whole = part.from.is_some_and(|from| pairs.contains(&from))
+                    && role == "assistant"
+                    && !self.options.drop_sealed;
+                match raw.filter(|_| is_whole) {
                     Some(raw) => Some(raw),
                     None => self.in_words(part).map(|text| text_block(&text)),
                 }
@@ -219,7 +211,9 @@ impl<'a> Writer<'a, '_> {
                     .flatten();
                 written.or_else(|| self.in_words(part).map(|text| text_block(&text)))
             }
-            What::Block(Content::Compaction(Some(_))) if !self.options.drop_sealed => {
+            What::Block(Content::Compaction(Some(_)))
+                if role == "assistant" && !self.options.drop_sealed =>
+            {
                 raw.or_else(|| self.in_words(part).map(|text| text_block(&text)))
             }
             What::Block(Content::Other(_)) if raw.is_some() => raw,

@@ -160,6 +160,13 @@ impl<'a> Draft<'a> {
 
 impl<'a> Builder<'a, '_> {
     fn message(&mut self, index: usize, message: &'a Message) {
+        if message.blocks.is_empty() {
+            self.losses.note(
+                "empty-message",
+                index,
+                "a message in which nothing was left to say was left out",
+            );
+        }
         match message.role {
             Role::System => {
                 let parts = message

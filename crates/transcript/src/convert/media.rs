@@ -26,6 +26,17 @@ pub(super) fn write(block: &Block, wire: Wire) -> Option<String> {
         .or_else(|| raw.text_field("filename"))
         .or_else(|| raw.field("file")?.text_field("filename"));
     let data = data_of(raw)?;
+    if let Data::Base64 { media_type, data } = &data {
+        // Exports leave data out and say so in its place; and providers take few types.
+        let is_taken = if is_image {
+            IMAGE_TYPES.contains(&media_type.as_str())
+        } else {
+            wire != Wire::Anthropic || media_type == "application/pdf"
+        };
+        if !is_taken || !is_base64(&data.decode()) {
+            return None;
+        }
+    }
     if let Data::Plain(text) = &data {
         return Some(match wire {
             Wire::Anthropic => {
@@ -101,6 +112,19 @@ pub(super) fn write(block: &Block, wire: Wire) -> Option<String> {
     }
 }
 
+/// Types of pictures that all providers take.
+const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+fn is_base64(data: &str) -> bool {
+    let digits = data.trim_end_matches('=');
+    data.len().is_multiple_of(4)
+        && data.len() - digits.len() <= 2
+        && !digits.is_empty()
+        && digits
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/')
+}
+
 /// What stands in the place of a picture or document that cannot be sent.
 pub(super) fn placeholder(block: &Block) -> String {
     let (word, media) = match &block.content {
@@ -153,7 +177,11 @@ fn data_of(raw: &Raw) -> Option<Data> {
             Some(url) => from_address(url),
             None => raw.text_field("file_id").map(Data::FileId),
         },
-        "file" => from_file(&raw.field("file")?),
+        "file" => match raw.field("file") {
+            Some(file) => from_file(&file),
+            // Session files have the address in the block itself.
+            None => from_address(raw.text_field("url")?),
+        },
         "input_file" => from_file(raw),
         _ => None,
     }

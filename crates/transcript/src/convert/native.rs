@@ -17,7 +17,17 @@ pub(super) fn text(message: &Message, wire: Wire, is_own: bool) -> Option<Cow<'_
         return None;
     }
     if is_own {
-        return Some(Cow::Borrowed(raw.as_str()));
+        let role = raw.field("role");
+        let has_role = match wire {
+            Wire::Anthropic => role.is_some_and(|role| {
+                matches!(role.as_str(), "\"user\"" | "\"assistant\"" | "\"system\"")
+            }),
+            Wire::OpenAiChat => role.is_some_and(|role| is_chat_role(role.as_str())),
+            Wire::OpenAiResponses => role.map_or(raw.field("type").is_some(), |role| {
+                role.as_str() != "\"tool\"" && is_chat_role(role.as_str())
+            }),
+        };
+        return has_role.then_some(Cow::Borrowed(raw.as_str()));
     }
     let mut role = None;
     let mut content = None;
@@ -32,6 +42,9 @@ pub(super) fn text(message: &Message, wire: Wire, is_own: bool) -> Option<Cow<'_
             "name" | "tool_calls" | "tool_call_id" | "refusal" | "reasoning_content"
             | "reasoning" | "reasoning_details"
                 if wire == Wire::OpenAiChat => {}
+            // Without these the message would say less.
+            "tool_calls" | "tool_call_id" | "function_call" | "refusal" | "reasoning_content"
+            | "reasoning" | "audio" => return None,
             _ => has_more = true,
         }
     }

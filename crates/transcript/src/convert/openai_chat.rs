@@ -10,7 +10,7 @@ impl<'a> Writer<'a, '_> {
         for turn in &draft.turns {
             match turn.speaker {
                 Speaker::System => {
-                    if !self.take_whole(&turn.parts, false) {
+                    if !self.take_whole(&turn.parts, turn.speaker) {
                         let texts: Vec<_> = turn
                             .parts
                             .iter()
@@ -18,23 +18,23 @@ impl<'a> Writer<'a, '_> {
                             .collect();
                         if !texts.is_empty() {
                             let text = message("system", &quoted(&joined(&texts)));
-                            self.put(text, None, false);
+                            self.put(text, None, turn.speaker);
                         }
                     }
                 }
                 Speaker::User => {
-                    if !self.take_whole(&turn.parts, true) {
+                    if !self.take_whole(&turn.parts, turn.speaker) {
                         self.chat_user(&turn.parts);
                     }
                 }
                 Speaker::Assistant => {
-                    if !self.take_whole(&turn.parts, false) {
+                    if !self.take_whole(&turn.parts, turn.speaker) {
                         self.chat_assistant(&turn.parts);
                     }
                 }
                 Speaker::Results => {
                     for part in &turn.parts {
-                        if !self.take_whole(std::slice::from_ref(part), true) {
+                        if !self.take_whole(std::slice::from_ref(part), turn.speaker) {
                             self.chat_result(part);
                         }
                     }
@@ -81,7 +81,7 @@ impl<'a> Writer<'a, '_> {
         } else {
             array(&written)
         };
-        self.put(message("user", &content), None, true);
+        self.put(message("user", &content), None, Speaker::User);
     }
 
     fn chat_assistant(&mut self, parts: &[Part<'a>]) {
@@ -141,7 +141,7 @@ impl<'a> Writer<'a, '_> {
                 ("tool_calls", &array(&calls)),
             ])
         };
-        self.put(text, None, false);
+        self.put(text, None, Speaker::Assistant);
     }
 
     fn chat_result(&mut self, part: &Part<'a>) {
@@ -174,7 +174,7 @@ impl<'a> Writer<'a, '_> {
             ("tool_call_id", &quoted(id)),
             ("content", &quoted(&text)),
         ]);
-        self.put(text, None, true);
+        self.put(text, None, Speaker::Results);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Items of the Responses format.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::draft::{Draft, Part, Speaker, What};
 use super::text::{array, object, quoted};
@@ -13,23 +13,26 @@ impl<'a> Writer<'a, '_> {
     pub(super) fn responses(&mut self, draft: &Draft<'a>) {
         // The output of a call has the type of the call.
         let mut kinds: HashMap<String, String> = HashMap::new();
+        let mut ids: HashSet<String> = HashSet::new();
         for turn in &draft.turns {
-            let (role, kind, is_users) = match turn.speaker {
-                Speaker::System => ("developer", "input_text", false),
-                Speaker::User => ("user", "input_text", true),
-                Speaker::Results => ("user", "input_text", true),
-                Speaker::Assistant => ("assistant", "output_text", false),
+            let (role, kind) = match turn.speaker {
+                Speaker::System => ("developer", "input_text"),
+                Speaker::User | Speaker::Results => ("user", "input_text"),
+                Speaker::Assistant => ("assistant", "output_text"),
             };
+            let speaker = turn.speaker;
             for run in Self::runs(&turn.parts) {
-                if let Some((index, text)) = self.whole(run) {
+                if let Some((index, text)) = self.whole(run, &HashSet::new()) {
                     for part in run {
                         self.see_tool(part);
                         if let What::Call { id, .. } = &part.what {
                             kinds.insert(id.clone(), kind_of(part));
                         }
                     }
-                    let text = self.without_bound_id(&text);
-                    self.put(text, Some(index), is_users);
+                    let text = self.with_free_id(index, &text, &mut ids);
+                    if let Some(text) = text {
+                        self.put(text, Some(index), speaker);
+                    }
                     continue;
                 }
                 let mut content = Vec::new();
@@ -37,18 +40,56 @@ impl<'a> Writer<'a, '_> {
                     self.see_tool(part);
                     let item = self.responses_item(part, &mut kinds);
                     if let Some(item) = item {
-                        self.responses_message(role, &mut content, is_users);
-                        self.put(item, None, is_users);
+                        self.responses_message(role, &mut content, speaker);
+                        self.put(item, None, speaker);
                     } else if !matches!(part.what, What::Call { .. }) {
                         content.extend(self.responses_part(part, kind));
                     }
                 }
-                self.responses_message(role, &mut content, is_users);
+                self.responses_message(role, &mut content, speaker);
             }
+        }
+        self.drop_lone_reasoning();
+    }
+
+    /// Leaves out reasoning that does not stand before what it led to: the provider refuses it.
+    fn drop_lone_reasoning(&mut self) {
+        let mut leads_somewhere = false;
+        let mut is_kept: Vec<bool> = Vec::with_capacity(self.out.len());
+        for written in self.out.iter().rev() {
+            let kind = match written.speaker {
+                Speaker::Assistant => Raw::parse(written.text.as_str())
+                    .ok()
+                    .and_then(|item| item.string_field("type")),
+                _ => Some("input".to_owned()),
+            };
+            match kind.as_deref() {
+                Some("reasoning") => {}
+                // Of the assistant, these are no answer.
+                Some("input" | "compaction" | "item_reference") => leads_somewhere = false,
+                _ => leads_somewhere = true,
+            }
+            is_kept.push(leads_somewhere || kind.as_deref() != Some("reasoning"));
+        }
+        let count = is_kept.iter().filter(|is_kept| !**is_kept).count();
+        if count == 0 {
+            return;
+        }
+        let mut at = self.out.len();
+        self.out.retain(|_| {
+            at -= 1;
+            is_kept.get(at).copied().unwrap_or(true)
+        });
+        for _ in 0..count {
+            self.losses.note(
+                "reasoning-alone",
+                0,
+                "reasoning that nothing follows was left out",
+            );
         }
     }
 
-    fn responses_message(&mut self, role: &str, content: &mut Vec<String>, is_users: bool) {
+    fn responses_message(&mut self, role: &str, content: &mut Vec<String>, speaker: Speaker) {
         if content.is_empty() {
             return;
         }
@@ -58,7 +99,7 @@ impl<'a> Writer<'a, '_> {
             ("content", &array(content)),
         ]);
         content.clear();
-        self.put(text, None, is_users);
+        self.put(text, None, speaker);
     }
 
     /// A part that is an item of its own.
@@ -138,26 +179,44 @@ impl<'a> Writer<'a, '_> {
         Some(object(&[("type", &quoted(kind)), ("text", &quoted(&text))]))
     }
 
-    /// Where reasoning is left out, the item after it must not refer to it by its stored id.
-    fn without_bound_id(&self, text: &str) -> String {
-        if self.options.drop_thinking || self.options.drop_sealed {
-            let bare = Raw::parse(text.to_owned()).ok().and_then(|raw| {
-                let kind = raw.text_field("type")?;
-                if !matches!(
-                    kind.decode().as_ref(),
-                    "message" | "function_call" | "custom_tool_call"
-                ) {
-                    return None;
-                }
-                let mut splice = Splice::new(&raw);
-                splice.remove_field("id").ok()?;
-                splice.finish().ok()
-            });
-            if let Some(bare) = bare {
-                return bare.to_string();
+    /// The item without an id that must not stand: one that was used before, or one by which the provider would miss
+    /// the reasoning that was left out. `None` if the item is nothing without its id.
+    fn with_free_id(
+        &mut self,
+        index: usize,
+        text: &str,
+        ids: &mut HashSet<String>,
+    ) -> Option<String> {
+        let is_alone = self.options.drop_thinking || self.options.drop_sealed;
+        let Some((raw, id)) = Raw::parse(text.to_owned()).ok().and_then(|raw| {
+            let id = raw.string_field("id")?;
+            Some((raw, id))
+        }) else {
+            return Some(text.to_owned());
+        };
+        let kind = raw.string_field("type").unwrap_or_default();
+        let is_needed = !(matches!(
+            kind.as_str(),
+            "" | "message" | "function_call" | "custom_tool_call"
+        ) || kind.ends_with("_output"));
+        let is_new = ids.insert(id);
+        if is_needed {
+            if !is_new {
+                self.losses.note(
+                    "duplicate-item",
+                    index,
+                    "an item that was written twice is written once",
+                );
             }
+            return is_new.then(|| text.to_owned());
         }
-        text.to_owned()
+        if is_new && !is_alone {
+            return Some(text.to_owned());
+        }
+        let mut splice = Splice::new(&raw);
+        let is_removed = splice.remove_field("id").is_ok();
+        let bare = splice.finish().ok().filter(|_| is_removed);
+        Some(bare.map_or_else(|| text.to_owned(), |bare| bare.to_string()))
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::check::{CheckOptions, Profile};
 use crate::cut::{Tail, cut_for_tail};
 use crate::formats::request::read_body;
 use crate::message::{Block, Message, ToolCall, ToolInput, ToolResult};
@@ -6,6 +7,23 @@ use crate::message::{Block, Message, ToolCall, ToolInput, ToolResult};
 #[track_caller]
 fn read(wire: Wire, body: &str) -> Conversation {
     read_body(&Raw::parse(body).unwrap(), wire).unwrap()
+}
+
+/// What the wire checker has against a body.
+fn faults(body: &str, wire: Wire, options: &Options) -> Vec<String> {
+    let options = CheckOptions {
+        profile: if options.strict_alternation {
+            Profile::StrictAlternation
+        } else {
+            Profile::Provider
+        },
+        ..CheckOptions::default()
+    };
+    let report = crate::check::check_text(body, wire, &options);
+    report
+        .errors()
+        .map(|finding| format!("{} {} {}", finding.code, finding.path, finding.message))
+        .collect()
 }
 
 /// The messages of a written body, one a line.
@@ -45,6 +63,7 @@ fn check(
     }
     let converted = convert(&conversation, to, options);
     assert_eq!(list(&converted, to), expected);
+    assert_eq!(faults(&converted.body, to, options), Vec::<String>::new());
     let mut codes = codes(&converted);
     codes.retain(|code| !matches!(*code, "settings" | "model"));
     assert_eq!(codes, expected_codes);
@@ -207,7 +226,10 @@ fn ids_that_come_again_get_numbers() {
         Wire::OpenAiChat,
         r#"[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"1"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"2"},{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}},{"role":"function","name":"f","content":"3"}]"#,
         Wire::OpenAiChat,
-        &Options::default(),
+        &Options {
+            drop_thinking: true,
+            ..Options::default()
+        },
         r#"{"role":"user","content":"a"}
 {"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}
 {"role":"tool","tool_call_id":"c","content":"1"}
@@ -510,7 +532,7 @@ fn histories() -> impl proptest::strategy::Strategy<Value = Vec<Message>> {
     let id = prop_oneof![Just(""), Just("a"), Just("b"), Just("c|1"), Just("d e")];
     let text = prop_oneof![Just(""), Just(" "), Just("x"), Just("so \"quoted\"\n")];
     let block = prop_oneof![
-        4 => text.clone().prop_map(|text| Block::text(text)),
+        4 => text.clone().prop_map(Block::text),
         1 => text.clone().prop_map(|text| Block::new(Content::Thinking(text.into()))),
         3 => (id.clone(), any::<bool>(), 0u8..3).prop_map(|(id, is_server_side, input)| {
             Block::new(Content::ToolCall(ToolCall {
@@ -550,43 +572,8 @@ fn histories() -> impl proptest::strategy::Strategy<Value = Vec<Message>> {
     )
 }
 
-/// Where the calls of a body are not answered as they must be; empty if all are.
-fn unpaired(body: &str, wire: Wire) -> Vec<String> {
-    let conversation = read(wire, body);
-    let mut open: Vec<String> = Vec::new();
-    let mut seen = BTreeSet::new();
-    let mut faults = Vec::new();
-    for message in &conversation.messages {
-        let results: Vec<_> = message
-            .tool_results()
-            .filter(|result| !result.is_server_side)
-            .collect();
-        for result in &results {
-            match open.iter().position(|id| *id == *result.call_id) {
-                Some(at) => drop(open.remove(at)),
-                None => faults.push(format!("result {:?} without a call", result.call_id)),
-            }
-        }
-        // Items of the assistant may stand between a call and its output.
-        let may_wait = message.role == Role::Assistant && wire == Wire::OpenAiResponses;
-        if results.is_empty() && !open.is_empty() && !may_wait {
-            faults.push(format!("{open:?} not answered"));
-        }
-        for call in message.tool_calls().filter(|call| !call.is_server_side) {
-            if !seen.insert(call.id.clone()) || call.id.is_empty() {
-                faults.push(format!("id {:?} again", call.id));
-            }
-            open.push(call.id.to_string());
-        }
-    }
-    if !open.is_empty() {
-        faults.push(format!("{open:?} not answered"));
-    }
-    faults
-}
-
 proptest::proptest! {
-    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(400))]
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(200))]
 
     #[test]
     fn whatever_is_read_gives_a_whole_request(messages in histories(), cut in 0usize..13, strict in proptest::bool::ANY) {
@@ -597,7 +584,7 @@ proptest::proptest! {
                 convert(&conversation, wire, &options),
                 request_with_memory(&conversation, "MEM", cut, wire, &options),
             ] {
-                proptest::prop_assert_eq!(unpaired(&converted.body, wire), Vec::<String>::new(), "{}", converted.body);
+                proptest::prop_assert_eq!(faults(&converted.body, wire, &options), Vec::<String>::new(), "{}", converted.body);
                 // What was repaired needs no repair again.
                 let again = convert(&read(wire, &converted.body), wire, &options);
                 let detected = Wire::detect(&Raw::parse(converted.body.as_str()).unwrap());
@@ -608,6 +595,134 @@ proptest::proptest! {
         }
         for line in to_jsonl(&conversation).lines() {
             proptest::prop_assert!(Raw::parse(line).is_ok());
+        }
+    }
+}
+
+/// Messages or items of a request that breaks the rules in any way.
+fn pieces(wire: Wire) -> impl proptest::strategy::Strategy<Value = String> {
+    use proptest::prelude::*;
+    let one_of = |pieces: &[&str]| {
+        proptest::sample::select(
+            pieces
+                .iter()
+                .map(|piece| (*piece).to_owned())
+                .collect::<Vec<_>>(),
+        )
+    };
+    let blocks = one_of(&[
+        r#"{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}"#,
+        r#"{"type":"text","text":" "}"#,
+        r#"{"type":"text","text":"\ud83d"}"#,
+        r#"{"type":"thinking","thinking":"","signature":"s"}"#,
+        r#"{"type":"thinking","thinking":"t"}"#,
+        r#"{"type":"redacted_thinking","data":"d"}"#,
+        r#"{"type":"tool_use","id":"t1","name":"f","input":{}}"#,
+        r#"{"type":"tool_use","id":"t2","name":"f","input":{"a": 1}}"#,
+        r#"{"type":"tool_use","id":"t 3","name":"f.g","input":"x"}"#,
+        r#"{"type":"tool_result","tool_use_id":"t1","content":"r"}"#,
+        r#"{"type":"tool_result","tool_use_id":"t2","content":[{"type":"text","text":""},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAEC"}}],"is_error":true}"#,
+        r#"{"type":"tool_result","tool_use_id":"t 3"}"#,
+        r#"{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}"#,
+        r#"{"type":"web_search_tool_result","tool_use_id":"s1","content":[]}"#,
+        r#"{"type":"image","source":{"type":"url","url":"https://example.org/a.png"}}"#,
+        r#"{"type":"document","source":{"type":"text","media_type":"text/plain","data":"d"}}"#,
+        r#"{"type":"compaction","content":"before"}"#,
+        r#"{"type":"compaction","content":null}"#,
+        r#"{"type":"newest","x":1}"#,
+        "7",
+    ]);
+    match wire {
+        Wire::Anthropic => (
+            one_of(&["user", "assistant", "assistant", "user", "system"]),
+            proptest::collection::vec(blocks, 0..4),
+        )
+            .prop_map(|(role, blocks)| {
+                format!("{{\"role\":\"{role}\",\"content\":[{}]}}", blocks.join(","))
+            })
+            .boxed(),
+        Wire::OpenAiChat => one_of(&[
+            r#"{"role":"system","content":"s"}"#,
+            r#"{"role":"developer","content":"d"}"#,
+            r#"{"role":"user","content":"u"}"#,
+            r#"{"role":"user","content":[{"type":"text","text":"u"},{"type":"image_url","image_url":{"url":"https://example.org/a.png"}}]}"#,
+            r#"{"role":"assistant","content":"a","reasoning_content":"r"}"#,
+            r#"{"role":"assistant","content":""}"#,
+            r#"{"role":"assistant","content":null,"tool_calls":[{"id":"t1","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"t2","type":"function","function":{"name":"g","arguments":"{"}}]}"#,
+            r#"{"role":"assistant","content":"b","tool_calls":[{"id":"t3","type":"custom","custom":{"name":"f","input":"i"}}]}"#,
+            r#"{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}}"#,
+            r#"{"role":"function","name":"f","content":"r"}"#,
+            r#"{"role":"tool","tool_call_id":"t1","content":"1"}"#,
+            r#"{"role":"tool","tool_call_id":"t2","content":[{"type":"text","text":"2"}]}"#,
+            r#"{"role":"tool","tool_call_id":"t3","content":""}"#,
+            r#"{"content":"?"}"#,
+        ])
+        .boxed(),
+        Wire::OpenAiResponses => one_of(&[
+            r#"{"role":"user","content":"u"}"#,
+            r#"{"type":"message","role":"assistant","id":"msg_1","content":[{"type":"output_text","text":"a","annotations":[]}]}"#,
+            r#"{"type":"message","role":"developer","content":[{"type":"input_text","text":"d"}]}"#,
+            r#"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"E"}"#,
+            r#"{"type":"function_call","call_id":"t1","name":"f","arguments":"{}"}"#,
+            r#"{"type":"function_call","call_id":"t2","name":"f","arguments":"{"}"#,
+            r#"{"type":"custom_tool_call","call_id":"t3","name":"f","input":"i"}"#,
+            r#"{"type":"function_call_output","call_id":"t1","output":"1"}"#,
+            r#"{"type":"function_call_output","call_id":"t2","output":[{"type":"input_text","text":"2"}]}"#,
+            r#"{"type":"custom_tool_call_output","call_id":"t3","output":"3"}"#,
+            r#"{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}}"#,
+            r#"{"type":"local_shell_call","id":"l1","call_id":"t4","status":"completed","action":{"type":"exec","command":["ls"],"env":{}}}"#,
+            r#"{"type":"local_shell_call_output","id":"l1","call_id":"t4","output":"4"}"#,
+            r#"{"type":"compaction","id":"cmp_1","encrypted_content":"E"}"#,
+            r#"{"type":"message","role":"user","content":[{"type":"input_image","image_url":"https://example.org/a.png"}]}"#,
+        ])
+        .boxed(),
+    }
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn any_request_gives_a_whole_request(
+        anthropic in proptest::collection::vec(pieces(Wire::Anthropic), 0..10),
+        chat in proptest::collection::vec(pieces(Wire::OpenAiChat), 0..10),
+        responses in proptest::collection::vec(pieces(Wire::OpenAiResponses), 0..10),
+        cut in 0usize..11,
+        strict in proptest::bool::ANY,
+        drop_thinking in proptest::bool::ANY,
+        drop_sealed in proptest::bool::ANY,
+    ) {
+        for (from, messages) in Wire::ALL.into_iter().zip([anthropic, chat, responses]) {
+            let body = format!(
+                "{{\"model\":\"m\",\"max_tokens\":99,\"{}\":[{}]}}",
+                list_name(from),
+                messages.join(",")
+            );
+            let body = if from == Wire::OpenAiResponses { body.replace("max_tokens", "max_output_tokens") } else { body };
+            let conversation = read(from, &body);
+            let options = Options { strict_alternation: strict, drop_thinking, drop_sealed, ..Options::default() };
+            for wire in Wire::ALL {
+                for converted in [
+                    convert(&conversation, wire, &options),
+                    request_with_memory(&conversation, "MEM", cut, wire, &options),
+                ] {
+                    if messages.is_empty() {
+                        continue;
+                    }
+                    proptest::prop_assert_eq!(
+                        faults(&converted.body, wire, &options), Vec::<String>::new(),
+                        "{}\n{} to {}\n{}", body, from, wire, converted.body
+                    );
+                }
+            }
+            // A valid request comes back as it is.
+            if Wire::detect(&Raw::parse(body.as_str()).unwrap()) == Some(from)
+                && faults(&body, from, &Options::default()).is_empty()
+                && !body.contains("ud83d")
+            {
+                let converted = convert(&conversation, from, &Options::default());
+                proptest::prop_assert_eq!(converted.body, body);
+            }
         }
     }
 }

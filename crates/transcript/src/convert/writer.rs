@@ -1,13 +1,13 @@
 //! What the writers of the three wire formats share.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::draft::{Part, What, plain_result};
+use super::draft::{Part, Speaker, What, plain_result};
 use super::losses::Losses;
 use super::{Options, media, native, text, tools};
 use crate::json::{Kind, Raw, Text};
-use crate::message::{Content, Message, ToolInput};
+use crate::message::{Content, Message, Role, ToolInput, ToolResult};
 use crate::wire::Wire;
 
 /// One message or item of the request.
@@ -15,7 +15,7 @@ pub(super) struct Written {
     pub(super) text: String,
     /// The message of the conversation that it is, byte for byte.
     pub(super) source: Option<usize>,
-    pub(super) is_users: bool,
+    pub(super) speaker: Speaker,
 }
 
 pub(super) struct Writer<'a, 'l> {
@@ -24,11 +24,19 @@ pub(super) struct Writer<'a, 'l> {
     /// Whether the messages come from a body of the wire format.
     pub(super) is_own: bool,
     pub(super) options: &'a Options,
+    /// The tools that the request defines, if it is the source's own.
+    pub(super) tools: Option<&'a Raw>,
     pub(super) losses: &'l mut Losses,
     pub(super) used_tools: BTreeSet<String>,
     pub(super) out: Vec<Written>,
     /// Instructions that have to go to the front.
     pub(super) system: Vec<String>,
+}
+
+impl Written {
+    pub(super) fn is_users(&self) -> bool {
+        matches!(self.speaker, Speaker::User | Speaker::Results)
+    }
 }
 
 impl<'a> Writer<'a, '_> {
@@ -41,7 +49,11 @@ impl<'a> Writer<'a, '_> {
     }
 
     /// The message that the run is, if it is the whole of it and can be taken as it stands.
-    pub(super) fn whole(&self, run: &[Part<'a>]) -> Option<(usize, Cow<'a, str>)> {
+    pub(super) fn whole(
+        &self,
+        run: &[Part<'a>],
+        pairs: &HashSet<(usize, usize)>,
+    ) -> Option<(usize, Cow<'a, str>)> {
         let (index, _) = run.first()?.from?;
         let message = self.messages.get(index)?;
         let is_whole = run.len() == message.blocks.len()
@@ -49,18 +61,66 @@ impl<'a> Writer<'a, '_> {
                 .iter()
                 .enumerate()
                 .all(|(at, part)| part.from == Some((index, at)) && self.is_kept(part));
-        if !is_whole {
+        if !is_whole || (self.wire == Wire::Anthropic && !self.is_in_place(run, message, pairs)) {
             return None;
         }
         native::text(message, self.wire, self.is_own).map(|text| (index, text))
     }
 
+    /// Whether the blocks stand in a message of the role that Anthropic wants them in, server tools with both halves.
+    fn is_in_place(
+        &self,
+        run: &[Part<'a>],
+        message: &Message,
+        pairs: &HashSet<(usize, usize)>,
+    ) -> bool {
+        let is_assistants = message.role == Role::Assistant;
+        let is_operators = message.role == Role::System;
+        run.iter().all(|part| match &part.what {
+            What::Block(content) => match content {
+                Content::Text(_) | Content::Other(_) => true,
+                Content::Image(_) | Content::Document(_) => !is_assistants && !is_operators,
+                Content::Thinking(_) | Content::Compaction(_) => is_assistants,
+                Content::ToolCall(_) | Content::ToolResult(_) => {
+                    is_assistants
+                        && (part.from.is_some_and(|from| pairs.contains(&from))
+                            || self.is_paused(part))
+                }
+            },
+            What::Call { .. } => is_assistants,
+            _ => !is_assistants,
+        })
+    }
+
+    /// Whether the part is the last of a request that goes on with what the provider has not finished.
+    fn is_paused(&self, part: &Part<'_>) -> bool {
+        let What::Block(Content::ToolCall(call)) = &part.what else {
+            return false;
+        };
+        let is_defined = || {
+            self.tools.is_some_and(|tools| {
+                tools.array().any(|tool| {
+                    tool.text_field("name")
+                        .is_some_and(|name| name.decode() == *call.name)
+                })
+            })
+        };
+        self.is_own
+            && self.messages.last().is_some_and(|last| {
+                part.from.is_some_and(|(message, block)| {
+                    message + 1 == self.messages.len() && block + 1 == last.blocks.len()
+                })
+            })
+            && is_defined()
+    }
+
     /// Takes the runs as they stand, if all of them can be.
-    pub(super) fn take_whole(&mut self, parts: &[Part<'a>], is_users: bool) -> bool {
+    pub(super) fn take_whole(&mut self, parts: &[Part<'a>], speaker: Speaker) -> bool {
         let count = Self::runs(parts).count();
         if count > 1 && self.options.strict_alternation {
             return false;
         }
+        let pairs = server_pairs(parts);
         let mut taken = Vec::new();
         for (at, run) in Self::runs(parts).enumerate() {
             let has_calls = run
@@ -68,7 +128,7 @@ impl<'a> Writer<'a, '_> {
                 .any(|part| matches!(part.what, What::Call { .. }));
             // Results follow the message with the calls directly.
             let Some((index, text)) = self
-                .whole(run)
+                .whole(run, &pairs)
                 .filter(|_| at + 1 == count || !has_calls || self.wire == Wire::OpenAiResponses)
             else {
                 return false;
@@ -79,12 +139,12 @@ impl<'a> Writer<'a, '_> {
             self.see_tool(part);
         }
         for (index, text) in taken {
-            self.put(text.into_owned(), Some(index), is_users);
+            self.put(text.into_owned(), Some(index), speaker);
         }
         true
     }
 
-    pub(super) fn put(&mut self, text: String, source: Option<usize>, is_users: bool) {
+    pub(super) fn put(&mut self, text: String, source: Option<usize>, speaker: Speaker) {
         // A message without what logs add to it is not byte for byte the source's.
         let source = source.filter(|index| {
             self.messages
@@ -95,8 +155,14 @@ impl<'a> Writer<'a, '_> {
         self.out.push(Written {
             text,
             source,
-            is_users,
+            speaker,
         });
+    }
+
+    /// Adds a message of the user's that is not in the conversation.
+    pub(super) fn say(&mut self, said: &str) {
+        let text = text::object(&[("role", "\"user\""), ("content", &text::quoted(said))]);
+        self.put(text, None, Speaker::User);
     }
 
     pub(super) fn see_tool(&mut self, part: &Part<'_>) {
@@ -107,6 +173,13 @@ impl<'a> Writer<'a, '_> {
 
     /// Whether the block can go as it stands.
     fn is_kept(&self, part: &Part<'_>) -> bool {
+        let is_block = part
+            .block
+            .and_then(|block| block.raw.as_ref())
+            .is_none_or(|raw| raw.kind() == Kind::Object);
+        if !is_block {
+            return false;
+        }
         match &part.what {
             What::Block(content) => match content {
                 Content::Text(text) => self.wire != Wire::Anthropic || !text.is_blank(),
@@ -119,21 +192,17 @@ impl<'a> Writer<'a, '_> {
                 _ => true,
             },
             What::Call { name, input, .. } => {
-                let is_free_text = part.block.is_some_and(|block| {
-                    block
-                        .raw
-                        .as_ref()
-                        .and_then(|raw| raw.text_field("type"))
-                        .is_some_and(|kind| kind.decode().starts_with("custom"))
-                });
+                let is_free_text = self.wire != Wire::Anthropic
+                    && part.block.is_some_and(|block| {
+                        block
+                            .raw
+                            .as_ref()
+                            .and_then(|raw| raw.text_field("type"))
+                            .is_some_and(|kind| kind.decode().starts_with("custom"))
+                    });
                 tools::name(name) == *name && (is_free_text || as_object(input).is_some())
             }
-            What::Result { result, .. } => {
-                self.wire != Wire::Anthropic
-                    || result.texts().all(|text| !text.is_blank())
-                    || result.content.iter().all(|block| block.raw.is_none())
-                        && result.texts().all(|text| text.encoded_len() == 0)
-            }
+            What::Result { result, .. } => self.wire != Wire::Anthropic || !has_blank(result),
             What::Text(_) | What::NoResult { .. } => false,
         }
     }
@@ -179,9 +248,13 @@ impl<'a> Writer<'a, '_> {
         match self.wire {
             Wire::Anthropic => has("signature") || has("data"),
             Wire::OpenAiChat => true,
-            Wire::OpenAiResponses => raw
-                .text_field("type")
-                .is_some_and(|kind| kind.decode() == "reasoning"),
+            // Other tools have blocks of that name; the item has a summary, if an empty one.
+            Wire::OpenAiResponses => {
+                raw.field("summary").is_some()
+                    && raw
+                        .text_field("type")
+                        .is_some_and(|kind| kind.decode() == "reasoning")
+            }
         }
     }
 
@@ -329,10 +402,12 @@ pub(super) fn native_block(part: &Part<'_>, wire: Wire, is_own: bool) -> Option<
                     | "compaction"
             ) || kind.ends_with("_tool_result")
         }
-        Wire::OpenAiChat => matches!(
-            kind.as_ref(),
-            "text" | "image_url" | "input_audio" | "file" | "function" | "custom"
-        ),
+        Wire::OpenAiChat => {
+            matches!(
+                kind.as_ref(),
+                "text" | "image_url" | "input_audio" | "function" | "custom"
+            ) || (kind == "file" && raw.field("file").is_some())
+        }
         Wire::OpenAiResponses => {
             matches!(
                 kind.as_ref(),
@@ -347,6 +422,38 @@ pub(super) fn native_block(part: &Part<'_>, wire: Wire, is_own: bool) -> Option<
         }
     };
     (is_known || is_own).then(|| raw.clone())
+}
+
+/// Whether a result holds a text block with nothing in it. An empty string in the place of blocks is no block.
+pub(super) fn has_blank(result: &ToolResult) -> bool {
+    result.content.iter().any(|block| match &block.content {
+        Content::Text(text) => text.is_blank() && (block.raw.is_some() || text.encoded_len() > 0),
+        _ => false,
+    })
+}
+
+/// The calls and results of tools that the provider ran, as far as each call has its result behind it.
+pub(super) fn server_pairs(parts: &[Part<'_>]) -> HashSet<(usize, usize)> {
+    let mut open: HashMap<&str, (usize, usize)> = HashMap::new();
+    let mut pairs = HashSet::new();
+    let mut used = HashSet::new();
+    for part in parts {
+        let (What::Block(content), Some(from)) = (&part.what, part.from) else {
+            continue;
+        };
+        match content {
+            Content::ToolCall(call) if used.insert(&*call.id) => {
+                open.insert(&call.id, from);
+            }
+            Content::ToolResult(result) => {
+                if let Some(call) = open.remove(&*result.call_id) {
+                    pairs.extend([call, from]);
+                }
+            }
+            _ => {}
+        }
+    }
+    pairs
 }
 
 pub(super) fn index_of(part: &Part<'_>) -> usize {
