@@ -206,8 +206,6 @@ mod tests {
                         .iter()
                         .all(|problem| problem.message <= length)
                 );
-<<<<<<< HEAD
-=======
                 // Requests keep empty messages: their indices are those of the body.
                 assert!(
                     format.name().parse::<Wire>().is_ok()
@@ -216,7 +214,6 @@ mod tests {
                             .iter()
                             .all(|message| !message.blocks.is_empty())
                 );
->>>>>>> wire
             }
         }
     }
