@@ -1,16 +1,24 @@
 //! The formats that can be read. To add one, write a file beside the others and name it in [`ALL`].
 
 mod aider;
+pub(crate) mod anthropic_content;
 mod chat_message;
 mod chatgpt;
 mod claude_ai;
+mod claude_code;
+mod cline;
+mod codex;
 mod dialogue;
 mod finetune;
+mod gemini;
 mod glance;
 mod langchain;
 mod mini_swe_agent;
 mod moment;
+mod opencode;
 mod openhands;
+mod pi;
+mod probe;
 #[cfg(test)]
 mod recognition;
 mod recover;
@@ -19,20 +27,11 @@ mod sharegpt;
 mod specstory;
 mod swe_agent;
 mod tau_bench;
-
-use crate::conversation::{ReadError, Source, SourceText};
-
-pub(crate) mod anthropic_content;
-mod claude_code;
-mod cline;
-mod codex;
-mod gemini;
-mod opencode;
-mod pi;
-mod probe;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod times;
+
+use crate::conversation::{ReadError, Source, SourceText};
 
 /// One session-file or request format.
 ///
@@ -206,11 +205,20 @@ mod tests {
                         .iter()
                         .all(|problem| problem.message <= length)
                 );
+                // A request body is shown as it is, so that it can be judged.
+                let is_request = matches!(
+                    format.name(),
+                    "anthropic" | "openai-chat" | "openai-responses"
+                );
                 assert!(
-                    conversation
-                        .messages
-                        .iter()
-                        .all(|message| !message.blocks.is_empty())
+                    is_request
+                        || conversation
+                            .messages
+                            .iter()
+                            .all(|message| !message.blocks.is_empty()),
+                    "{}: {:?}",
+                    format.name(),
+                    source.text
                 );
             }
         }

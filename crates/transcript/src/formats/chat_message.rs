@@ -257,6 +257,12 @@ fn no_text() -> Text {
     Text::plain("")
 }
 
+/// The messages that say something: tools write empty ones as marks of their own.
+pub(crate) fn without_empty(mut messages: Vec<Message>) -> Vec<Message> {
+    messages.retain(|message| !message.blocks.is_empty());
+    messages
+}
+
 /// Gives ids to calls and results that have none: each result belongs to the oldest call before it that still waits.
 /// The ids are made of `prefix` and a running number.
 pub(crate) fn pair_by_order(messages: &mut [Message], prefix: &str) {

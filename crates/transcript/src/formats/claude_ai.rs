@@ -36,7 +36,7 @@ impl Format for ClaudeAi {
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let found = rows(&source.text);
+        let found = rows(source);
         let mut skipped = found.skipped;
         let mut conversations = Vec::new();
         for (line, row) in found.rows {
@@ -49,6 +49,8 @@ impl Format for ClaudeAi {
                 }),
             }
         }
+        // Chats that were opened and never used.
+        conversations.retain(|conversation| !conversation.messages.is_empty());
         if conversations.is_empty() {
             return Err(ReadError::NotThatFormat {
                 format: self.name(),

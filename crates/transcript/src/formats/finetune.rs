@@ -59,7 +59,7 @@ impl Format for FineTune {
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let found = rows(&source.text);
+        let found = rows(source);
         let mut skipped = found.skipped;
         let mut conversations = Vec::new();
         for (line, row) in found.rows {
@@ -128,6 +128,7 @@ fn conversation(row: &Raw, line: usize) -> Option<Conversation> {
             add(&mut list, &answer, Role::Assistant);
         }
     }
+    let mut list = chat_message::without_empty(list);
     if list.is_empty() {
         return None;
     }

@@ -74,7 +74,7 @@ impl Format for LangChain {
                 });
             }
         }
-        let messages: Vec<Message> = state.messages.into_iter().flatten().collect();
+        let messages = chat_message::without_empty(state.messages.into_iter().flatten().collect());
         if messages.is_empty() {
             return Err(ReadError::NotThatFormat {
                 format: self.name(),
@@ -97,7 +97,7 @@ impl Format for LangChain {
 /// The messages of a file, wherever it has them.
 fn entries(source: &SourceText) -> (Vec<(usize, Raw)>, Vec<Skipped>) {
     if source.text.trim_start().starts_with('{')
-        && let Some(whole) = Whole::read(&source.text)
+        && let Some(whole) = Whole::read(source)
     {
         let inner = |outer: &str| whole.field(outer)?.field("messages");
         let list = whole.array("messages").or_else(|| {
@@ -111,7 +111,7 @@ fn entries(source: &SourceText) -> (Vec<(usize, Raw)>, Vec<Skipped>) {
             );
         }
     }
-    let found = rows(&source.text);
+    let found = rows(source);
     (found.rows, found.skipped)
 }
 

@@ -83,9 +83,9 @@ impl Format for OpenHands {
 
 /// The events of a file: its rows, or the `history` or `trajectory` of an object (results of evaluations).
 fn events(source: &SourceText) -> (Vec<(usize, Raw)>, Vec<Skipped>) {
-    let found = rows(&source.text);
+    let found = rows(source);
     if found.rows.len() <= 1
-        && let Some(whole) = Whole::read(&source.text)
+        && let Some(whole) = Whole::read(source)
         && let Some(list) = whole.array("history").or_else(|| whole.array("trajectory"))
     {
         return (
@@ -306,6 +306,9 @@ impl Writer {
     }
 
     fn summary(&mut self, text: Text) {
+        if text.is_blank() {
+            return;
+        }
         self.conversation.compactions.push(CompactionMark {
             before_message: self.conversation.messages.len(),
             tokens_before: None,

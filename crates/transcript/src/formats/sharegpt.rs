@@ -61,7 +61,7 @@ impl Format for ShareGpt {
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let found = rows(&source.text);
+        let found = rows(source);
         let mut skipped = found.skipped;
         let mut conversations = Vec::new();
         // A file that is one conversation: its rows are the messages.
@@ -138,6 +138,7 @@ fn read_entries(entries: impl Iterator<Item = Raw>, line: usize, found: &mut Con
     for entry in entries {
         read_entry(&entry, &mut found.messages);
     }
+    found.messages = chat_message::without_empty(std::mem::take(&mut found.messages));
     for message in &mut found.messages {
         message.position.line = line;
     }

@@ -53,6 +53,7 @@ impl Format for TauBench {
                 }),
             }
         }
+        conversations.retain(|conversation| !conversation.messages.is_empty());
         if conversations.is_empty() {
             return Err(ReadError::NotThatFormat {
                 format: self.name(),
@@ -70,13 +71,13 @@ impl Format for TauBench {
 /// The conversations of a file: rows of their own, or the `simulations` of one object.
 fn results(source: &SourceText) -> (Vec<(usize, Raw)>, Vec<Skipped>) {
     if source.text.trim_start().starts_with('{')
-        && let Some(whole) = Whole::read(&source.text)
+        && let Some(whole) = Whole::read(source)
         && let Some(simulations) = whole.array("simulations")
     {
         let rows = simulations.into_iter().map(|row| (0, row)).collect();
         return (rows, whole.skipped);
     }
-    let found = rows(&source.text);
+    let found = rows(source);
     (found.rows, found.skipped)
 }
 
@@ -97,7 +98,7 @@ fn conversation(row: &Raw, line: usize) -> Option<Conversation> {
     }
     Some(Conversation {
         id,
-        messages,
+        messages: chat_message::without_empty(messages),
         ..Conversation::default()
     })
 }
@@ -219,9 +220,13 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_file_keeps_the_trials_before() {
-        let source = read(&RESULTS[..RESULTS.len() - 40]);
-        assert_eq!(source.conversations.len(), 1);
+    fn a_torn_file_is_read_up_to_the_damage() {
+        let source = read(&RESULTS[..RESULTS.len() - 12]);
+        let counts = source
+            .conversations
+            .iter()
+            .map(|found| found.messages.len());
+        assert_eq!(counts.collect::<Vec<_>>(), [4, 1]);
         assert_eq!(source.skipped.len(), 1);
     }
 
