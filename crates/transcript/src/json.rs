@@ -179,23 +179,34 @@ impl Raw {
     /// Several fields in one walk over the object, in the order of `keys`.
     #[must_use]
     pub fn fields<const N: usize>(&self, keys: [&str; N]) -> [Option<Raw>; N] {
-        let mut found = [const { None }; N];
+        self.fields_of(keys, []).0
+    }
+
+    /// Two lists of fields in one walk over the object. Of a key in both lists the first one gets the value.
+    pub(crate) fn fields_of<const N: usize, const M: usize>(
+        &self,
+        keys: [&str; N],
+        more: [&str; M],
+    ) -> ([Option<Raw>; N], [Option<Raw>; M]) {
+        let mut found = ([const { None }; N], [const { None }; M]);
         let mut members = Members::new(&self.0, b'{');
         while members.step().is_some() {
             let Some((name, value)) = members.field_range() else {
                 break;
             };
             // A key with escapes is seldom and has to be decoded; no other one is given a slice of its own.
-            let name = &self.0[name];
-            let place = if memchr::memchr(b'\\', name.as_bytes()).is_some() {
-                let name = unescape(name);
-                keys.iter().position(|key| *key == name)
-            } else {
-                keys.iter().position(|key| *key == name)
-            };
-            if let Some(place) = place {
-                found[place] = Some(Raw(slice(&self.0, value.start, value.end)));
+            let mut name = Cow::Borrowed(&self.0[name]);
+            if memchr::memchr(b'\\', name.as_bytes()).is_some() {
+                name = Cow::Owned(unescape(&name));
             }
+            let place = if let Some(place) = keys.iter().position(|key| *key == name) {
+                &mut found.0[place]
+            } else if let Some(place) = more.iter().position(|key| *key == name) {
+                &mut found.1[place]
+            } else {
+                continue;
+            };
+            *place = Some(Raw(slice(&self.0, value.start, value.end)));
         }
         found
     }

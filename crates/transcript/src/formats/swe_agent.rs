@@ -96,16 +96,19 @@ struct Reader {
 impl Reader {
     /// One entry of `history`.
     fn entry(&mut self, entry: &Raw) {
-        let Some(mut message) = chat_message::message(entry) else {
+        let (message, [thought, action, is_demo, kind, call_ids]) = chat_message::message_with(
+            entry,
+            [
+                "thought",
+                "action",
+                "is_demo",
+                "message_type",
+                "tool_call_ids",
+            ],
+        );
+        let Some(mut message) = message else {
             return;
         };
-        let [thought, action, is_demo, kind, call_ids] = entry.fields([
-            "thought",
-            "action",
-            "is_demo",
-            "message_type",
-            "tool_call_ids",
-        ]);
         let is_demo = is_demo.and_then(|raw| raw.as_bool()).unwrap_or(false)
             || kind.is_some_and(|raw| chat_message::string(&raw) == "demonstration");
         match message.role {

@@ -105,19 +105,19 @@ fn conversation(row: &Raw, line: usize) -> Option<Conversation> {
 
 /// One entry of a trajectory; tau2-bench bundles parallel results into one entry.
 fn read_messages(raw: &Raw, line: usize) -> Vec<Message> {
-    if let Some(list) = raw.field("tool_messages") {
-        return list
+    let (message, [id, error, timestamp, usage, bundle]) =
+        chat_message::message_with(raw, ["id", "error", "timestamp", "usage", "tool_messages"]);
+    if let Some(bundle) = bundle {
+        return bundle
             .array()
-            .filter_map(|raw| read_message(&raw, line))
+            .filter(|raw| raw.field("tool_messages").is_none())
+            .flat_map(|raw| read_messages(&raw, line))
             .collect();
     }
-    read_message(raw, line).into_iter().collect()
-}
-
-fn read_message(raw: &Raw, line: usize) -> Option<Message> {
-    let mut message = chat_message::message(raw)?;
+    let Some(mut message) = message else {
+        return Vec::new();
+    };
     message.position.line = line;
-    let [id, error, timestamp, usage] = raw.fields(["id", "error", "timestamp", "usage"]);
     message.at_ms = timestamp.as_ref().and_then(moment::raw_at_ms);
     if message.role == Role::Tool
         && let [block] = message.blocks.as_mut_slice()
@@ -139,7 +139,7 @@ fn read_message(raw: &Raw, line: usize) -> Option<Message> {
             })
         });
     }
-    Some(message)
+    vec![message]
 }
 
 /// Splits a flattened conversation at the lines that begin with a role.
