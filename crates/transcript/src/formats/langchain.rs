@@ -15,6 +15,7 @@ use crate::formats::recover::{Whole, rows};
 use crate::formats::{Format, Probe};
 use crate::json::{Kind, Raw};
 use crate::message::{Author, Block, Content, Message, Role, ToolResult};
+use crate::source::add_skipped;
 use crate::usage::Usage;
 
 pub(crate) struct LangChain;
@@ -67,11 +68,7 @@ impl Format for LangChain {
         let mut state = State::default();
         for (line, entry) in &entries {
             if !state.add(entry, *line) {
-                skipped.push(Skipped {
-                    line: *line,
-                    bytes: entry.len(),
-                    reason: "not a LangChain message".to_owned(),
-                });
+                add_skipped(&mut skipped, *line, entry.len(), "not a LangChain message");
             }
         }
         let messages = chat_message::without_empty(state.messages.into_iter().flatten().collect());

@@ -19,6 +19,7 @@ use crate::formats::recover::{Whole, rows};
 use crate::formats::{Format, Probe};
 use crate::json::{Kind, Raw, Text};
 use crate::message::{Author, Block, Content, Message, Role, ToolResult};
+use crate::source::add_skipped;
 
 pub(crate) struct OpenHands;
 
@@ -59,11 +60,7 @@ impl Format for OpenHands {
         let mut log = Log::default();
         for (line, raw) in events {
             if !log.add(&raw, line) {
-                skipped.push(Skipped {
-                    line,
-                    bytes: raw.len(),
-                    reason: "not an event".to_owned(),
-                });
+                add_skipped(&mut skipped, line, raw.len(), "not an event");
             }
         }
         let conversation = log.into_conversation();

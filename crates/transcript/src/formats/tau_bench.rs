@@ -11,6 +11,7 @@ use crate::formats::recover::{Whole, rows};
 use crate::formats::{Format, Probe};
 use crate::json::{Kind, Raw, Text};
 use crate::message::{Block, Content, Message, Role, ToolResult};
+use crate::source::add_skipped;
 use crate::usage::Usage;
 
 pub(crate) struct TauBench;
@@ -46,11 +47,7 @@ impl Format for TauBench {
         for (line, row) in rows {
             match conversation(&row, line) {
                 Some(conversation) => conversations.push(conversation),
-                None => skipped.push(Skipped {
-                    line,
-                    bytes: row.len(),
-                    reason: "no trajectory in it".to_owned(),
-                }),
+                None => add_skipped(&mut skipped, line, row.len(), "no trajectory in it"),
             }
         }
         conversations.retain(|conversation| !conversation.messages.is_empty());
