@@ -16,6 +16,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
 use bytestring::ByteString;
 
@@ -178,12 +179,34 @@ impl Raw {
     /// Several fields in one walk over the object, in the order of `keys`.
     #[must_use]
     pub fn fields<const N: usize>(&self, keys: [&str; N]) -> [Option<Raw>; N] {
-        let mut found = [const { None }; N];
-        for (name, value) in self.object() {
-            let name = name.decode();
-            if let Some(place) = keys.iter().position(|key| *key == name) {
-                found[place] = Some(value);
+        self.fields_of(keys, []).0
+    }
+
+    /// Two lists of fields in one walk over the object. Of a key in both lists the first one gets the value.
+    pub(crate) fn fields_of<const N: usize, const M: usize>(
+        &self,
+        keys: [&str; N],
+        more: [&str; M],
+    ) -> ([Option<Raw>; N], [Option<Raw>; M]) {
+        let mut found = ([const { None }; N], [const { None }; M]);
+        let mut members = Members::new(&self.0, b'{');
+        while members.step().is_some() {
+            let Some((name, value)) = members.field_range() else {
+                break;
+            };
+            // A key with escapes is seldom and has to be decoded; no other one is given a slice of its own.
+            let mut name = Cow::Borrowed(&self.0[name]);
+            if memchr::memchr(b'\\', name.as_bytes()).is_some() {
+                name = Cow::Owned(unescape(&name));
             }
+            let place = if let Some(place) = keys.iter().position(|key| *key == name) {
+                &mut found.0[place]
+            } else if let Some(place) = more.iter().position(|key| *key == name) {
+                &mut found.1[place]
+            } else {
+                continue;
+            };
+            *place = Some(Raw(slice(&self.0, value.start, value.end)));
         }
         found
     }
@@ -432,6 +455,18 @@ impl<'a> Members<'a> {
             }
             Some(_) => Some(()),
         }
+    }
+
+    /// Where the inside of the next key and its value are.
+    fn field_range(&mut self) -> Option<(Range<usize>, Range<usize>)> {
+        let key_start = self.scanner.at;
+        let key_end = self.scanner.value().ok()?;
+        self.scanner.skip_space();
+        self.scanner.at += 1; // the colon: `Raw::parse` has checked it
+        let start = self.scanner.skip_space();
+        let end = self.scanner.value().ok()?;
+        let key = key_start + 1..key_end.checked_sub(1).filter(|end| *end > key_start)?;
+        Some((key, start..end))
     }
 
     fn value(&mut self) -> Option<Raw> {

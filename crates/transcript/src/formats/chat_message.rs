@@ -21,6 +21,31 @@ pub(crate) fn role(name: &str) -> Option<Role> {
 
 /// Reads one message. `None` if it has no role that is known.
 pub(crate) fn message(raw: &Raw) -> Option<Message> {
+    message_with(raw, []).0
+}
+
+/// Reads one message, and the fields `keys` of it that a format has besides, in the same walk over it.
+pub(crate) fn message_with<const N: usize>(
+    raw: &Raw,
+    keys: [&str; N],
+) -> (Option<Message>, [Option<Raw>; N]) {
+    let (own, others) = raw.fields_of(
+        [
+            "role",
+            "content",
+            "reasoning_content",
+            "reasoning",
+            "thinking_blocks",
+            "tool_calls",
+            "function_call",
+            "tool_call_id",
+        ],
+        keys,
+    );
+    (from_fields(raw, own), others)
+}
+
+fn from_fields(raw: &Raw, fields: [Option<Raw>; 8]) -> Option<Message> {
     let [
         name,
         content,
@@ -30,16 +55,7 @@ pub(crate) fn message(raw: &Raw) -> Option<Message> {
         tool_calls,
         function_call,
         tool_call_id,
-    ] = raw.fields([
-        "role",
-        "content",
-        "reasoning_content",
-        "reasoning",
-        "thinking_blocks",
-        "tool_calls",
-        "function_call",
-        "tool_call_id",
-    ]);
+    ] = fields;
     let role = role(&name?.as_text()?.decode())?;
     let mut blocks = Vec::new();
     if role == Role::Assistant {
@@ -255,6 +271,12 @@ fn is_tool_result(block: &Block) -> bool {
 
 fn no_text() -> Text {
     Text::plain("")
+}
+
+/// The messages that say something: tools write empty ones as marks of their own.
+pub(crate) fn without_empty(mut messages: Vec<Message>) -> Vec<Message> {
+    messages.retain(|message| !message.blocks.is_empty());
+    messages
 }
 
 /// Gives ids to calls and results that have none: each result belongs to the oldest call before it that still waits.

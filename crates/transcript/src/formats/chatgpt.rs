@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use bytestring::ByteString;
 
-use crate::conversation::{Conversation, ReadError, Skipped, Source, SourceText};
+use crate::conversation::{Conversation, ReadError, Source, SourceText};
 use crate::formats::chat_message::{self, string};
 use crate::formats::glance::Glance;
 use crate::formats::moment;
@@ -18,6 +18,7 @@ use crate::json::{Kind, Raw, Text};
 use crate::message::{
     Author, Block, Content, Media, Message, Role, ToolCall, ToolInput, ToolResult,
 };
+use crate::source::add_skipped;
 
 pub(crate) struct ChatGpt;
 
@@ -46,19 +47,22 @@ impl Format for ChatGpt {
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let found = rows(&source.text);
+        let found = rows(source);
         let mut skipped = found.skipped;
         let mut conversations = Vec::new();
         for (line, row) in found.rows {
             match conversation(&row) {
                 Some(conversation) => conversations.push(conversation),
-                None => skipped.push(Skipped {
+                None => add_skipped(
+                    &mut skipped,
                     line,
-                    bytes: row.len(),
-                    reason: "no `mapping` or `messages` in it".to_owned(),
-                }),
+                    row.len(),
+                    "no `mapping` or `messages` in it",
+                ),
             }
         }
+        // Chats that were opened and never used.
+        conversations.retain(|conversation| !conversation.messages.is_empty());
         if conversations.is_empty() {
             return Err(ReadError::NotThatFormat {
                 format: self.name(),

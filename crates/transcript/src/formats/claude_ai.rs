@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use bytestring::ByteString;
 
-use crate::conversation::{Conversation, ReadError, Skipped, Source, SourceText};
+use crate::conversation::{Conversation, ReadError, Source, SourceText};
 use crate::formats::chat_message::{self, string};
 use crate::formats::glance::Glance;
 use crate::formats::moment;
@@ -16,6 +16,7 @@ use crate::formats::recover::rows;
 use crate::formats::{Format, Probe};
 use crate::json::{Kind, Raw};
 use crate::message::{Author, Block, Content, Media, Message, Role};
+use crate::source::add_skipped;
 
 pub(crate) struct ClaudeAi;
 
@@ -36,19 +37,17 @@ impl Format for ClaudeAi {
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let found = rows(&source.text);
+        let found = rows(source);
         let mut skipped = found.skipped;
         let mut conversations = Vec::new();
         for (line, row) in found.rows {
             match conversation(&row) {
                 Some(conversation) => conversations.push(conversation),
-                None => skipped.push(Skipped {
-                    line,
-                    bytes: row.len(),
-                    reason: "no `chat_messages` in it".to_owned(),
-                }),
+                None => add_skipped(&mut skipped, line, row.len(), "no `chat_messages` in it"),
             }
         }
+        // Chats that were opened and never used.
+        conversations.retain(|conversation| !conversation.messages.is_empty());
         if conversations.is_empty() {
             return Err(ReadError::NotThatFormat {
                 format: self.name(),

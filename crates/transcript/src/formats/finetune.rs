@@ -3,13 +3,14 @@
 //! Each row is a conversation. Of a preference row the preferred answer is read. Rows of a batch file
 //! (`{custom_id, body}`) are read as well.
 
-use crate::conversation::{Conversation, ReadError, Skipped, Source, SourceText};
+use crate::conversation::{Conversation, ReadError, Source, SourceText};
 use crate::formats::chat_message::{self, string};
 use crate::formats::glance::Glance;
 use crate::formats::recover::rows;
 use crate::formats::{Format, Probe};
 use crate::json::{Kind, Raw};
 use crate::message::{Message, Role};
+use crate::source::add_skipped;
 
 pub(crate) struct FineTune;
 
@@ -59,17 +60,13 @@ impl Format for FineTune {
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let found = rows(&source.text);
+        let found = rows(source);
         let mut skipped = found.skipped;
         let mut conversations = Vec::new();
         for (line, row) in found.rows {
             match conversation(&row, line) {
                 Some(conversation) => conversations.push(conversation),
-                None => skipped.push(Skipped {
-                    line,
-                    bytes: row.len(),
-                    reason: "no messages in it".to_owned(),
-                }),
+                None => add_skipped(&mut skipped, line, row.len(), "no messages in it"),
             }
         }
         if conversations.is_empty() {
@@ -128,6 +125,7 @@ fn conversation(row: &Raw, line: usize) -> Option<Conversation> {
             add(&mut list, &answer, Role::Assistant);
         }
     }
+    let mut list = chat_message::without_empty(list);
     if list.is_empty() {
         return None;
     }

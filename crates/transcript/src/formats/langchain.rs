@@ -15,6 +15,7 @@ use crate::formats::recover::{Whole, rows};
 use crate::formats::{Format, Probe};
 use crate::json::{Kind, Raw};
 use crate::message::{Author, Block, Content, Message, Role, ToolResult};
+use crate::source::add_skipped;
 use crate::usage::Usage;
 
 pub(crate) struct LangChain;
@@ -67,14 +68,10 @@ impl Format for LangChain {
         let mut state = State::default();
         for (line, entry) in &entries {
             if !state.add(entry, *line) {
-                skipped.push(Skipped {
-                    line: *line,
-                    bytes: entry.len(),
-                    reason: "not a LangChain message".to_owned(),
-                });
+                add_skipped(&mut skipped, *line, entry.len(), "not a LangChain message");
             }
         }
-        let messages: Vec<Message> = state.messages.into_iter().flatten().collect();
+        let messages = chat_message::without_empty(state.messages.into_iter().flatten().collect());
         if messages.is_empty() {
             return Err(ReadError::NotThatFormat {
                 format: self.name(),
@@ -97,7 +94,7 @@ impl Format for LangChain {
 /// The messages of a file, wherever it has them.
 fn entries(source: &SourceText) -> (Vec<(usize, Raw)>, Vec<Skipped>) {
     if source.text.trim_start().starts_with('{')
-        && let Some(whole) = Whole::read(&source.text)
+        && let Some(whole) = Whole::read(source)
     {
         let inner = |outer: &str| whole.field(outer)?.field("messages");
         let list = whole.array("messages").or_else(|| {
@@ -111,7 +108,7 @@ fn entries(source: &SourceText) -> (Vec<(usize, Raw)>, Vec<Skipped>) {
             );
         }
     }
-    let found = rows(&source.text);
+    let found = rows(source);
     (found.rows, found.skipped)
 }
 

@@ -44,7 +44,7 @@ impl Format for MiniSweAgent {
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let whole = Whole::read(&source.text);
+        let whole = Whole::read(source);
         let list = whole
             .as_ref()
             .and_then(|whole| whole.elements.clone().or_else(|| whole.array("messages")));
@@ -122,7 +122,7 @@ fn read_messages(list: &[Raw]) -> Vec<Message> {
         }
         messages.push(message);
     }
-    messages
+    chat_message::without_empty(messages)
 }
 
 /// Entries of the Responses API, which newer versions write as they are.

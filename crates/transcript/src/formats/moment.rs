@@ -1,17 +1,17 @@
 //! Points in time as the formats write them.
 
-use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
+use crate::formats::times;
 use crate::json::{Kind, Raw};
 
 /// Milliseconds since 1970 UTC of a date and time in ISO form. Without a zone it is taken for UTC, since the zone of
 /// the machine that wrote it is not known.
 pub(crate) fn at_ms(text: &str) -> Option<i64> {
     let text = text.trim();
-    if let Ok(moment) = text.parse::<Timestamp>() {
-        return Some(moment.as_millisecond());
+    if let Some(moment) = times::from_rfc3339(text) {
+        return Some(moment);
     }
     let moment: DateTime = text.parse().ok()?;
     let moment = TimeZone::UTC.to_timestamp(moment).ok()?;

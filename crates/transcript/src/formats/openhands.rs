@@ -19,6 +19,7 @@ use crate::formats::recover::{Whole, rows};
 use crate::formats::{Format, Probe};
 use crate::json::{Kind, Raw, Text};
 use crate::message::{Author, Block, Content, Message, Role, ToolResult};
+use crate::source::add_skipped;
 
 pub(crate) struct OpenHands;
 
@@ -59,11 +60,7 @@ impl Format for OpenHands {
         let mut log = Log::default();
         for (line, raw) in events {
             if !log.add(&raw, line) {
-                skipped.push(Skipped {
-                    line,
-                    bytes: raw.len(),
-                    reason: "not an event".to_owned(),
-                });
+                add_skipped(&mut skipped, line, raw.len(), "not an event");
             }
         }
         let conversation = log.into_conversation();
@@ -83,9 +80,9 @@ impl Format for OpenHands {
 
 /// The events of a file: its rows, or the `history` or `trajectory` of an object (results of evaluations).
 fn events(source: &SourceText) -> (Vec<(usize, Raw)>, Vec<Skipped>) {
-    let found = rows(&source.text);
+    let found = rows(source);
     if found.rows.len() <= 1
-        && let Some(whole) = Whole::read(&source.text)
+        && let Some(whole) = Whole::read(source)
         && let Some(list) = whole.array("history").or_else(|| whole.array("trajectory"))
     {
         return (
@@ -306,6 +303,9 @@ impl Writer {
     }
 
     fn summary(&mut self, text: Text) {
+        if text.is_blank() {
+            return;
+        }
         self.conversation.compactions.push(CompactionMark {
             before_message: self.conversation.messages.len(),
             tokens_before: None,

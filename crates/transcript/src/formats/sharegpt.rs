@@ -4,13 +4,14 @@
 //! (`{user, assistant}`), and in how tools are written: speakers `function_call` and `observation`, or `<tool_call>`
 //! and `<tool_response>` tags in the text. Calls have no ids there; they get `call-1`, `call-2`, ...
 
-use crate::conversation::{Conversation, ReadError, Skipped, Source, SourceText};
+use crate::conversation::{Conversation, ReadError, Source, SourceText};
 use crate::formats::chat_message::{self, string};
 use crate::formats::glance::Glance;
 use crate::formats::recover::rows;
 use crate::formats::{Format, Probe};
 use crate::json::{Kind, Raw, Text};
 use crate::message::{Block, Content, Message, Role, ToolCall, ToolInput, ToolResult};
+use crate::source::add_skipped;
 
 pub(crate) struct ShareGpt;
 
@@ -61,7 +62,7 @@ impl Format for ShareGpt {
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let found = rows(&source.text);
+        let found = rows(source);
         let mut skipped = found.skipped;
         let mut conversations = Vec::new();
         // A file that is one conversation: its rows are the messages.
@@ -74,11 +75,7 @@ impl Format for ShareGpt {
             for (line, row) in found.rows {
                 match conversation(&row, line) {
                     Some(conversation) => conversations.push(conversation),
-                    None => skipped.push(Skipped {
-                        line,
-                        bytes: row.len(),
-                        reason: "no list of messages in it".to_owned(),
-                    }),
+                    None => add_skipped(&mut skipped, line, row.len(), "no list of messages in it"),
                 }
             }
         } else {
@@ -138,6 +135,7 @@ fn read_entries(entries: impl Iterator<Item = Raw>, line: usize, found: &mut Con
     for entry in entries {
         read_entry(&entry, &mut found.messages);
     }
+    found.messages = chat_message::without_empty(std::mem::take(&mut found.messages));
     for message in &mut found.messages {
         message.position.line = line;
     }

@@ -176,6 +176,7 @@ impl<'a> Reader<'a> {
         let id = self.conversations[0].id.clone();
         for (number, conversation) in self.conversations.iter_mut().enumerate().skip(1) {
             conversation.id = format!("{id}/sidechain-{number}");
+            conversation.parent_id = Some(id.clone());
         }
         self.conversations
             .retain(|conversation| !conversation.messages.is_empty());

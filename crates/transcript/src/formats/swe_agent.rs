@@ -50,7 +50,7 @@ impl Format for SweAgent {
             format: self.name(),
             reason: reason.to_owned(),
         };
-        let whole = Whole::read(&source.text)
+        let whole = Whole::read(source)
             .filter(|whole| whole.elements.is_none())
             .ok_or_else(|| refusal("not a JSON object"))?;
         let steps = whole.array("trajectory").unwrap_or_default();
@@ -66,13 +66,14 @@ impl Format for SweAgent {
             }
             None => reader.steps(&steps),
         }
-        if reader.messages.is_empty() {
+        let messages = chat_message::without_empty(reader.messages);
+        if messages.is_empty() {
             return Err(refusal("neither `history` nor `trajectory` has a message"));
         }
         let conversation = Conversation {
             model: whole.field("replay_config").and_then(configured_model),
             cwd: steps.iter().rev().find_map(working_dir),
-            messages: reader.messages,
+            messages,
             ..Conversation::default()
         };
         Ok(Source {
@@ -95,16 +96,19 @@ struct Reader {
 impl Reader {
     /// One entry of `history`.
     fn entry(&mut self, entry: &Raw) {
-        let Some(mut message) = chat_message::message(entry) else {
+        let (message, [thought, action, is_demo, kind, call_ids]) = chat_message::message_with(
+            entry,
+            [
+                "thought",
+                "action",
+                "is_demo",
+                "message_type",
+                "tool_call_ids",
+            ],
+        );
+        let Some(mut message) = message else {
             return;
         };
-        let [thought, action, is_demo, kind, call_ids] = entry.fields([
-            "thought",
-            "action",
-            "is_demo",
-            "message_type",
-            "tool_call_ids",
-        ]);
         let is_demo = is_demo.and_then(|raw| raw.as_bool()).unwrap_or(false)
             || kind.is_some_and(|raw| chat_message::string(&raw) == "demonstration");
         match message.role {

@@ -11,6 +11,7 @@ use crate::formats::recover::{Whole, rows};
 use crate::formats::{Format, Probe};
 use crate::json::{Kind, Raw, Text};
 use crate::message::{Block, Content, Message, Role, ToolResult};
+use crate::source::add_skipped;
 use crate::usage::Usage;
 
 pub(crate) struct TauBench;
@@ -46,13 +47,10 @@ impl Format for TauBench {
         for (line, row) in rows {
             match conversation(&row, line) {
                 Some(conversation) => conversations.push(conversation),
-                None => skipped.push(Skipped {
-                    line,
-                    bytes: row.len(),
-                    reason: "no trajectory in it".to_owned(),
-                }),
+                None => add_skipped(&mut skipped, line, row.len(), "no trajectory in it"),
             }
         }
+        conversations.retain(|conversation| !conversation.messages.is_empty());
         if conversations.is_empty() {
             return Err(ReadError::NotThatFormat {
                 format: self.name(),
@@ -70,13 +68,13 @@ impl Format for TauBench {
 /// The conversations of a file: rows of their own, or the `simulations` of one object.
 fn results(source: &SourceText) -> (Vec<(usize, Raw)>, Vec<Skipped>) {
     if source.text.trim_start().starts_with('{')
-        && let Some(whole) = Whole::read(&source.text)
+        && let Some(whole) = Whole::read(source)
         && let Some(simulations) = whole.array("simulations")
     {
         let rows = simulations.into_iter().map(|row| (0, row)).collect();
         return (rows, whole.skipped);
     }
-    let found = rows(&source.text);
+    let found = rows(source);
     (found.rows, found.skipped)
 }
 
@@ -97,26 +95,26 @@ fn conversation(row: &Raw, line: usize) -> Option<Conversation> {
     }
     Some(Conversation {
         id,
-        messages,
+        messages: chat_message::without_empty(messages),
         ..Conversation::default()
     })
 }
 
 /// One entry of a trajectory; tau2-bench bundles parallel results into one entry.
 fn read_messages(raw: &Raw, line: usize) -> Vec<Message> {
-    if let Some(list) = raw.field("tool_messages") {
-        return list
+    let (message, [id, error, timestamp, usage, bundle]) =
+        chat_message::message_with(raw, ["id", "error", "timestamp", "usage", "tool_messages"]);
+    if let Some(bundle) = bundle {
+        return bundle
             .array()
-            .filter_map(|raw| read_message(&raw, line))
+            .filter(|raw| raw.field("tool_messages").is_none())
+            .flat_map(|raw| read_messages(&raw, line))
             .collect();
     }
-    read_message(raw, line).into_iter().collect()
-}
-
-fn read_message(raw: &Raw, line: usize) -> Option<Message> {
-    let mut message = chat_message::message(raw)?;
+    let Some(mut message) = message else {
+        return Vec::new();
+    };
     message.position.line = line;
-    let [id, error, timestamp, usage] = raw.fields(["id", "error", "timestamp", "usage"]);
     message.at_ms = timestamp.as_ref().and_then(moment::raw_at_ms);
     if message.role == Role::Tool
         && let [block] = message.blocks.as_mut_slice()
@@ -138,7 +136,7 @@ fn read_message(raw: &Raw, line: usize) -> Option<Message> {
             })
         });
     }
-    Some(message)
+    vec![message]
 }
 
 /// Splits a flattened conversation at the lines that begin with a role.
@@ -219,9 +217,13 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_file_keeps_the_trials_before() {
-        let source = read(&RESULTS[..RESULTS.len() - 40]);
-        assert_eq!(source.conversations.len(), 1);
+    fn a_torn_file_is_read_up_to_the_damage() {
+        let source = read(&RESULTS[..RESULTS.len() - 12]);
+        let counts = source
+            .conversations
+            .iter()
+            .map(|found| found.messages.len());
+        assert_eq!(counts.collect::<Vec<_>>(), [4, 1]);
         assert_eq!(source.skipped.len(), 1);
     }
 

@@ -60,6 +60,9 @@ impl<'a> Signs<'a> {
     /// Looks through the start of `text`, which need not be complete or even JSON.
     pub(super) fn of(text: &'a str) -> Self {
         let mut signs = Self::default();
+        if !text.trim_start().starts_with(['{', '[']) {
+            return signs; // Prose and Markdown need no look.
+        }
         let bytes = text.as_bytes();
         let mut stack: Vec<(u8, Place, &'a str)> = Vec::new();
         let mut depth = 0usize;

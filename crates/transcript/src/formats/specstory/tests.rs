@@ -191,7 +191,7 @@ fn sub_agents_have_conversations_of_their_own() {
     );
     assert_eq!(
         outline(&found[1].messages),
-        "User: \"Look around.\"\nAssistant: \"Seen.\"\n"
+        "User: \"Look around.\"\nAssistant: \"Seen.\"\nUser(client): \"[Request interrupted by user]\"\n"
     );
 }
 
