@@ -12,7 +12,7 @@
 //! * [`assistant_statements`] finds decisions with reasons, abandoned approaches, finished work, findings, open
 //!   questions and plans in the model's prose.
 //! * [`output_lines`] finds error lines, test results, commits, pushes and builds in tool output, and
-//!   [`headline_error`] the one error line that stands for a failed call. Both look only at lines that contain one of
+//!   [`headline_error`] the one error line that stands for a failed call ([`key_errors`]: the few). They look only at lines that contain one of
 //!   a few trigger words, so that megabytes of output without any cost next to nothing.
 //! * [`language`] guesses the language of the person.
 //!
@@ -24,6 +24,7 @@
 mod assistant;
 mod output;
 mod pasted;
+mod phrases;
 mod rules;
 mod sentences;
 mod supersession;
@@ -31,10 +32,13 @@ mod tongue;
 mod user;
 
 pub use assistant::{Statement, StatementKind, assistant_statements};
-pub use output::{Outcome, OutputKind, OutputLine, headline_error, output_lines};
+pub use output::{Outcome, OutputKind, OutputLine, headline_error, key_errors, output_lines};
 pub use pasted::{Interruption, PastedKind, Voice, interruption};
 pub use supersession::supersedes;
 pub use tongue::language;
 pub use user::{
     Circumstances, Cue, Cues, Sentence, is_short_and_human, message_confidence, user_sentences,
 };
+
+#[cfg(test)]
+mod tests;

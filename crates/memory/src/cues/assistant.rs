@@ -251,11 +251,8 @@ fn statements_of<'a>(
     if sentence.len() > LONG_BYTES {
         return;
     }
-    let Some(rules) = rules::for_text(sentence, fallback) else {
-        return;
-    };
-    let found = rules.matches(sentence);
-    let best = |kind: &str| -> Option<&Match<'_>> {
+    let found = rules::matches(sentence, fallback);
+    let best = |kind: &str| -> Option<&Match> {
         found
             .iter()
             .filter(|m| m.kind == kind)

@@ -72,8 +72,35 @@ pub fn headline_error(text: &str, outcome: Outcome) -> Option<OutputLine<'_>> {
     errors.into_iter().find(|line| line.score + CLOSE >= best)
 }
 
+/// At most `most` error lines that stand for a failed call, in the order of the text: the first one, which names what
+/// failed or its cause, then those that score best, without repetitions.
+#[must_use]
+pub fn key_errors(text: &str, outcome: Outcome, most: usize) -> Vec<OutputLine<'_>> {
+    let mut errors: Vec<_> = output_lines(text, outcome)
+        .filter(|line| line.kind == OutputKind::Error)
+        .take(400)
+        .collect();
+    let mut seen = std::collections::HashSet::new();
+    errors.retain(|line| seen.insert(line.text));
+    let mut order: Vec<usize> = (0..errors.len()).collect();
+    order.sort_by_key(|&at| {
+        (
+            at != 0,
+            std::cmp::Reverse(errors.get(at).map_or(0, |line| line.score)),
+            at,
+        )
+    });
+    let kept: std::collections::HashSet<usize> = order.into_iter().take(most).collect();
+    errors
+        .into_iter()
+        .enumerate()
+        .filter(|(at, _)| kept.contains(at))
+        .map(|(_, line)| line)
+        .collect()
+}
+
 /// Words of which a telling line contains at least one.
-const WORDS: [&str; 56] = [
+const WORDS: [&str; 68] = [
     "rror",
     "RROR",
     "ail",
@@ -83,6 +110,18 @@ const WORDS: [&str; 56] = [
     "xception",
     "anic",
     "assed",
+    "assing",
+    "ould not",
+    "nable to",
+    "ok  \t",
+    "***",
+    "Ran ",
+    "BUILD ",
+    "uccessfully",
+    "uilt in",
+    "verything up-to-date",
+    "kipped",
+    "ot supported",
     "PASS",
     "ot found",
     "Not Found",
@@ -226,6 +265,18 @@ fn is_listing(line: &str) -> bool {
     is_match(&LISTING, line)
 }
 
+/// The line without the mark of a diff or the place that a search puts before it.
+fn strip_place(line: &str) -> &str {
+    PLACE
+        .as_ref()
+        .and_then(|regex| regex.find(line))
+        .and_then(|found| line.get(found.end()..))
+        .map_or(line, str::trim_start)
+}
+
+static PLACE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^(?:[+-]\s|[+-]{1,2}(?:\t|  )|(?:[\w./@~-]+[:-])?\d{1,6}[:-](?:\s|$)\s*|(?:\.{0,2}/)?[\w@~-]+(?:/[\w.@~-]+)+:\s+)").ok()
+});
 static COLOUR: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\x1b\[[0-9;]*[A-Za-z]").ok());
 static LISTING: LazyLock<Option<Regex>> =
@@ -280,7 +331,10 @@ const ERRORS: &[(&str, u8)] = &[
         90,
     ),
     (r"^[\w./\\@~-]+\(\d+,\d+\): error", 95),
-    (r"^[\w./\\@~+-]+:\d+(?::\d+)?:? (?:fatal )?error\b", 95),
+    (
+        r"^[\w./\\@~+-]+:\d+(?::\d+)?:? (?:- )?(?:fatal )?error\b",
+        95,
+    ),
     (r"^[\w./\\@~+-]+\.\w+:\d+:\d+: \S", 86),
     (r"^[\w./\\@~+-]+_test\.\w+:\d+: \S", 82),
     (r"^(?:\d+:\d+|\s*\d+:\d+)\s+error\s+\S", 88),
@@ -340,6 +394,7 @@ const ERRORS: &[(&str, u8)] = &[
         r"^(?:exit code|Exit code|exit status|Process exited with code|Command failed with exit code|Command exited with code):? ?[1-9]",
         45,
     ),
+    (r"^\w*make(?:\[\d+\])?: \*\*\* ", 80),
     (r"(?i)\b\w+ error: \S", 72),
     (r"(?i)^error\b", 70),
     (r"\b[A-Z]\w+(?:Error|Exception): \S", 80),
@@ -376,6 +431,8 @@ const CODE: &[&str] = &[
     r"^[+-]\s*(?://|#|\w+\(|if |return |\}|import |const |let )",
     r"^\w+(?:\.\w+)*\(.*\)\??$",
     r"^(?:Some|Ok|Err|None)\(",
+    r#"^[\w.]+!?\(.*["'`].*\)"#,
+    r"^[│├└]",
 ];
 
 static PROGRAM: LazyLock<Vec<Regex>> = LazyLock::new(|| {
@@ -394,11 +451,18 @@ fn error_score(line: &str, outcome: Outcome) -> Option<u8> {
         .map(|(_, score)| *score)
         .max()?;
     // A strong form at the start of the line is an error even where the message quotes code.
-    let is_program = best < 92 && PROGRAM.iter().any(|regex| regex.is_match(line));
+    let core = strip_place(line);
+    let is_program = best < 92
+        && (core.len() < line.len() && best < 80
+            || PROGRAM.iter().any(|regex| regex.is_match(core)));
     let score = match (is_program, outcome) {
         (true, Outcome::Failed) => best.saturating_sub(45),
         (true, _) => return None,
         (false, Outcome::Failed) => best.saturating_add(5).min(100),
+        // An entry of a list is more often prose about errors than an error.
+        (false, Outcome::Unknown) if best < 80 && line.starts_with(['-', '*', '•']) => {
+            best.saturating_sub(30)
+        }
         (false, Outcome::Unknown) => best,
         (false, Outcome::Succeeded) => best.saturating_sub(15),
     };

@@ -371,6 +371,20 @@ fn is_log(line: &str) -> bool {
     if looks_stamped(stamp) {
         return true;
     }
+    // Feb  9 21:51:50
+    const MONTHS: [&str; 12] = [
+        "Jan ", "Feb ", "Mar ", "Apr ", "May ", "Jun ", "Jul ", "Aug ", "Sep ", "Oct ", "Nov ",
+        "Dec ",
+    ];
+    if MONTHS.iter().any(|month| trimmed.starts_with(month)) {
+        let mut words = trimmed.split_whitespace().skip(1);
+        let is_day = words
+            .next()
+            .is_some_and(|day| day.len() <= 2 && day.bytes().all(|b| b.is_ascii_digit()));
+        if is_day && words.next().is_some_and(looks_stamped) {
+            return true;
+        }
+    }
     if digits > 0 && bytes.get(digits).is_some_and(|b| *b == b'|') {
         return true;
     }

@@ -80,9 +80,15 @@ fn is_abbreviation(before: &str) -> bool {
     let is_number = !word.is_empty()
         && word.chars().all(|c| c.is_ascii_digit())
         && before.trim_start().len() == word.len();
-    let is_initial = chars.next().is_some_and(char::is_uppercase)
-        && chars.next().is_none()
-        && before.len() > word.len();
+    // "J. Smith", "John F. Smith"; but "do A." is the end of a sentence.
+    let is_letter = chars.next().is_some_and(char::is_uppercase) && chars.next().is_none();
+    let previous = before
+        .get(..before.len() - word.len())
+        .and_then(|rest| rest.split_whitespace().next_back());
+    let is_initial = is_letter
+        && previous.is_some_and(|previous| {
+            previous.starts_with(char::is_uppercase) && !previous.ends_with([',', '.'])
+        });
     // "no." ends a sentence as often as it shortens "number".
     let is_known = word.len() <= 6
         && word != "no"

@@ -279,15 +279,11 @@ fn is_wide(c: char) -> bool {
 /// Drops a plural or possessive ending.
 fn fold(word: &str) -> String {
     let word = word.strip_suffix("'s").unwrap_or(word);
-    if word.len() > 3
+    let is_plural = word.len() > 3
         && word.is_ascii()
-        && !word.ends_with("ss")
-        && !word.ends_with("us")
-        && !word.ends_with("is")
-    {
-        if let Some(stem) = word.strip_suffix('s') {
-            return stem.to_owned();
-        }
+        && !["ss", "us", "is"].iter().any(|end| word.ends_with(end));
+    if let Some(stem) = word.strip_suffix('s').filter(|_| is_plural) {
+        return stem.to_owned();
     }
     word.to_owned()
 }

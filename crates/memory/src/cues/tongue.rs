@@ -36,7 +36,7 @@ pub fn language<'a>(samples: impl IntoIterator<Item = &'a str>) -> Option<&'stat
     }
     let letters = own.chars().filter(|c| c.is_alphabetic()).count();
     // Function words decide where we know the language: short technical texts mislead statistics of letters.
-    if let Some(known) = super::rules::guess(&own) {
+    if let Some(known) = super::rules::guess_surely(&own) {
         let is_wide = matches!(known, "cmn" | "jpn");
         if is_wide || letters < 200 {
             return Some(known);
@@ -49,7 +49,17 @@ pub fn language<'a>(samples: impl IntoIterator<Item = &'a str>) -> Option<&'stat
         });
     }
     let info = whatlang::detect(&own)?;
-    (info.is_reliable() && letters >= 12).then(|| info.lang().code())
+    // A script that is one language's needs no statistics.
+    let is_shared = matches!(
+        info.script(),
+        whatlang::Script::Latin
+            | whatlang::Script::Cyrillic
+            | whatlang::Script::Arabic
+            | whatlang::Script::Devanagari
+            | whatlang::Script::Hebrew
+    );
+    let is_told = info.is_reliable() || !is_shared;
+    (is_told && letters >= 12).then(|| info.lang().code())
 }
 
 /// A word of prose: no path, identifier, number or address.

@@ -2,7 +2,7 @@
 use std::ops::Range;
 
 use super::pasted::{PastedKind, Voice, stretches};
-use super::rules::{self, Rules};
+use super::rules;
 use super::sentences::sentences;
 
 /// What a sentence does.
@@ -183,12 +183,19 @@ pub fn user_sentences(text: &str, circumstances: Circumstances) -> Vec<Sentence<
             let Some(sentence) = stretch.get(inner.clone()) else {
                 continue;
             };
-            let mut cues = rules::for_text(sentence, fallback)
-                .map_or_else(Cues::default, |rules| cues_of(sentence, rules));
+            let mut cues = cues_of(sentence, fallback);
             if voice != Voice::Person {
                 cues.scale(60);
             } else if circumstances.after_interruption && !cues.has(Cue::SmallTalk, 80) {
-                cues.raise(Cue::Correction, if is_first_sentence { 80 } else { 60 });
+                let is_assent = cues.has(Cue::Approval, 80);
+                cues.raise(
+                    Cue::Correction,
+                    if is_first_sentence && !is_assent {
+                        75
+                    } else {
+                        55
+                    },
+                );
             }
             if circumstances.is_first {
                 cues.lower(Cue::Correction, 40);
@@ -233,10 +240,10 @@ pub fn is_short_and_human(sentences: &[Sentence<'_>]) -> bool {
     own > 0 && own + other <= SHORT_BYTES && other <= own
 }
 
-fn cues_of(sentence: &str, rules: &Rules) -> Cues {
+fn cues_of(sentence: &str, fallback: Option<&'static str>) -> Cues {
     const LONG_BYTES: usize = 600;
     let mut cues = Cues::default();
-    for found in rules.matches(sentence) {
+    for found in rules::matches(sentence, fallback) {
         if let Some(cue) = Cue::from_name(found.kind) {
             cues.raise(cue, found.confidence);
         }
