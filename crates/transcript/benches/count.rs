@@ -1,8 +1,4 @@
 //! Speed of counting tokens: `cargo bench -p throughline-transcript --bench count`.
-#![expect(
-    missing_docs,
-    reason = "criterion's macros make functions without docs"
-)]
 
 use std::hint::black_box;
 
