@@ -3,6 +3,12 @@
 mod recall;
 
 use clap::{Parser, Subcommand};
+use throughline_memory::compact::Options;
+use throughline_memory::extract::Extractor;
+use throughline_memory::redact::Redactor;
+use throughline_transcript::conversation::SourceText;
+use throughline_transcript::read::read;
+use throughline_transcript::tokens::Counter;
 
 #[derive(Parser)]
 #[command(about = "Measures what a session memory keeps of real sessions, and how fast")]
@@ -23,85 +29,22 @@ fn main() -> anyhow::Result<()> {
     }
 }
 
-fn messages(body: &str) -> anyhow::Result<Vec<throughline_transcript::message::Message>> {
-    use throughline_transcript::json::{Kind, Raw};
-    use throughline_transcript::message::*;
-    let raw = Raw::parse(body)?;
-    let mut out = Vec::new();
-    for (key, value) in raw.object() {
-        if key.decode() != "messages" {
-            continue;
-        }
-        for message in value.array() {
-            let role = if message.string_field("role").as_deref() == Some("user") {
-                Role::User
-            } else {
-                Role::Assistant
-            };
-            let content = message.field("content").unwrap_or_else(|| message.clone());
-            let mut blocks = Vec::new();
-            if content.kind() == Kind::String {
-                blocks.extend(content.as_text().map(Block::text));
-            }
-            for block in content.array() {
-                match block.string_field("type").as_deref() {
-                    Some("text") => blocks.extend(block.text_field("text").map(Block::text)),
-                    Some("tool_use") => blocks.push(Block::new(Content::ToolCall(ToolCall {
-                        id: block.string_field("id").unwrap_or_default().into(),
-                        name: block.string_field("name").unwrap_or_default().into(),
-                        input: ToolInput::Json(
-                            block.field("input").unwrap_or_else(|| block.clone()),
-                        ),
-                        is_server_side: false,
-                    }))),
-                    Some("tool_result") => {
-                        let inner = block.field("content");
-                        let mut parts = Vec::new();
-                        if let Some(inner) = inner {
-                            if inner.kind() == Kind::String {
-                                parts.extend(inner.as_text().map(Block::text));
-                            }
-                            for part in inner.array() {
-                                parts.extend(part.text_field("text").map(Block::text));
-                            }
-                        }
-                        blocks.push(Block::new(Content::ToolResult(ToolResult {
-                            call_id: block.string_field("tool_use_id").unwrap_or_default().into(),
-                            content: parts,
-                            is_error: block.field("is_error").and_then(|value| value.as_bool()),
-                            is_server_side: false,
-                        })));
-                    }
-                    _ => {}
-                }
-            }
-            out.push(Message::new(role, blocks));
-        }
-    }
-    Ok(out)
-}
-
-fn extractor(body: &str) -> anyhow::Result<throughline_memory::extract::Extractor> {
-    let mut extractor = throughline_memory::extract::Extractor::new();
-    for message in messages(body)? {
-        extractor.push(&message);
+/// The extractor after all messages of a request body in the Anthropic form.
+fn extractor(body: &str) -> anyhow::Result<Extractor<'static>> {
+    let source = read(&SourceText::from_text(body), Some("anthropic"))?;
+    let mut extractor = Extractor::new().with_redactor(Redactor::embedded());
+    for message in &source.conversations[0].messages {
+        extractor.push(message);
     }
     Ok(extractor)
 }
 
 fn count(text: &str) -> usize {
-    static TOKENIZER: std::sync::OnceLock<toktok::Tokenizer> = std::sync::OnceLock::new();
-    TOKENIZER
-        .get_or_init(|| toktok::Tokenizer::builtin("cl100k_base").expect("embedded"))
-        .count(text.as_bytes())
+    Counter::reference().text(text)
 }
 
 fn compact(body: &str, budget: usize) -> anyhow::Result<String> {
-    let limit = throughline_memory::extract::Limit {
-        tokens: budget,
-        count: &count,
-    };
-    Ok(throughline_memory::render::markdown::render(
-        &extractor(body)?.memory(&limit),
-    ))
+    let source = read(&SourceText::from_text(body), Some("anthropic"))?;
+    let messages = &source.conversations[0].messages;
+    Ok(throughline_memory::compact::compact(messages, &Options::new(budget, &count))?.text)
 }

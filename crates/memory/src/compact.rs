@@ -15,12 +15,15 @@
 //! # Ok::<(), throughline_memory::compact::CompactError>(())
 //! ```
 
+use throughline_transcript::digest::{Chain, message_digest};
 use throughline_transcript::message::Message;
 
-use crate::document::Memory;
+use crate::cues::supersedes;
+use crate::document::{Item, Memory};
 use crate::extract::{Extractor, Limit};
 use crate::redact::Redactor;
 use crate::render::{markdown, object, restoring};
+use crate::update::merge_linked;
 
 /// How a memory is written out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,14 +115,81 @@ pub fn compact(messages: &[Message], options: &Options<'_>) -> Result<Compacted,
         return Err(CompactError::Empty);
     }
     let mut extractor = Extractor::new();
-    for message in messages {
+    if let Some(redactor) = options.redactor {
+        extractor = extractor.with_redactor(redactor);
+    }
+    if let Some(cwd) = options.cwd {
+        extractor = extractor.with_folder(cwd);
+    }
+    let mut fresh = messages;
+    let mut prior_fits = None;
+    if let Some(prior) = options.prior {
+        let covered = messages.get(..prior.cover.messages);
+        let chain = covered.map(|covered| {
+            let mut chain = Chain::new();
+            for message in covered {
+                chain.push(message_digest(message));
+            }
+            chain
+        });
+        let chain = chain.filter(|chain| chain.digest().to_string() == prior.cover.digest);
+        prior_fits = Some(chain.is_some());
+        if chain.is_some() {
+            fresh = &messages[prior.cover.messages..];
+        }
+        extractor = extractor.after(prior, chain.unwrap_or_default());
+    }
+    for message in fresh {
         extractor.push(message);
     }
-    let limit = Limit { tokens: options.tokens, count: options.count };
-    let memory = extractor.memory(&limit);
-    let text = options.form.render(&memory);
-    let tokens = (options.count)(&text);
-    Ok(Compacted { memory, text, tokens, prior_fits: None })
+    fit(&extractor, options, prior_fits)
+}
+
+/// Makes the memory smaller until its rendering keeps to the cap: other forms take more room than Markdown.
+fn fit(
+    extractor: &Extractor<'_>,
+    options: &Options<'_>,
+    prior_fits: Option<bool>,
+) -> Result<Compacted, CompactError> {
+    const TRIES_MAX: usize = 12;
+    let mut budget = options.tokens;
+    let mut smallest = usize::MAX;
+    for _ in 0..TRIES_MAX {
+        let limit = Limit {
+            tokens: budget,
+            count: options.count,
+            focus: options.focus,
+        };
+        let mut memory = extractor.memory(&limit);
+        if let Some(prior) = options.prior {
+            memory = merge_linked(prior, memory, &takes_the_place);
+            memory = crate::update::fit(memory, budget, options.count).memory;
+        }
+        let text = options.form.render(&memory);
+        let tokens = (options.count)(&text);
+        if tokens <= options.tokens {
+            return Ok(Compacted {
+                memory,
+                text,
+                tokens,
+                prior_fits,
+            });
+        }
+        smallest = smallest.min(tokens);
+        if budget == 0 {
+            break;
+        }
+        budget = (budget * options.tokens / tokens * 98 / 100).min(budget - 1);
+    }
+    Err(CompactError::TooSmall {
+        tokens: options.tokens,
+        needed: smallest,
+    })
+}
+
+fn takes_the_place(earlier: &Item, later: &Item) -> bool {
+    const SURE: u8 = 80;
+    supersedes(earlier.entry.text(), later.entry.text()).is_some_and(|sure| sure >= SURE)
 }
 
 impl Form {

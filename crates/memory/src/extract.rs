@@ -6,10 +6,11 @@
 //! What it deliberately does not do: rephrase. Whatever stands in a memory stood in the transcript, apart from the few
 //! words that say how it came there.
 
-mod folder;
+
 pub mod identifiers;
 mod names;
 mod pack;
+mod passages;
 pub mod rank;
 mod tools;
 

@@ -1,134 +1,143 @@
 //! Chooses what goes into a memory of a given size.
 //!
-//! First what a reader cannot do without, each kind within its share: the latest request, the user's corrections, the
-//! goal, where things stand, files that were changed, errors. What room is left goes to lines of the transcript that
-//! hold the names which the rest of the session most likely needs, each with the words around it: the line is taken
-//! that brings the most expected use per token.
+//! First what a reader cannot do without, each kind within its share: the ledger, the requests, where things stand,
+//! what comes next, files that were changed, errors, decisions. What room is left goes to the passages of the
+//! transcript that hold the names which the rest of the session most likely needs.
 
-use std::cmp::Ordering;
-use std::collections::{BinaryHeap, HashMap};
+use std::cmp::Reverse;
+use std::collections::HashMap;
 
+use crate::cues::{self, OutputKind, StatementKind};
 use crate::document::{Cover, Entry, Item, Memory, Origin, Provenance, Requested, Status};
 use crate::render::markdown;
 
-use super::names::Class;
 use super::tools::{FileUse, PlanState};
-use super::{Extractor, identifiers, rank};
+use super::{Extractor, Request, Statement, fold, rank};
 
 /// How large a memory may be, and how that is counted.
 pub struct Limit<'a> {
-    /// Tokens, a hard cap on the rendering.
+    /// Tokens, a hard cap on the Markdown rendering.
     pub tokens: usize,
     /// Counts tokens.
     pub count: &'a dyn Fn(&str) -> usize,
+    /// Words that the user wants the memory to be about.
+    pub focus: Option<&'a str>,
 }
 
-/// Names that lines are looked for, per 1,000 tokens of the limit.
-const NAMES_PER_THOUSAND: usize = 400;
-/// Words that must stand around a name for it to be understood.
-const CONTEXT_WORDS: usize = 3;
-/// How near they must stand, bytes.
-const CONTEXT_BYTES: usize = 170;
-/// Of a user's message this much is quoted, bytes, unless there is room for more.
+/// Of a user's message this much is quoted, bytes; of the first and the latest more.
 const QUOTE_BYTES: usize = 300;
+const LONG_QUOTE_BYTES: usize = 600;
+/// Of an error line this much is quoted, bytes.
+const ERROR_BYTES: usize = 230;
+/// Of what the model said last this much is quoted, bytes.
+const STATE_BYTES: usize = 320;
+/// Words of a focus text that are looked for.
+const FOCUS_WORDS_MAX: usize = 24;
 
-impl Extractor {
-    /// The memory of everything read so far, in at most `limit` tokens.
+impl Extractor<'_> {
+    /// The memory of everything read so far, in at most `limit` tokens of Markdown.
     #[must_use]
     pub fn memory(&self, limit: &Limit<'_>) -> Memory {
         Packing::new(self, limit).run()
     }
 }
 
-struct Packing<'a> {
-    extractor: &'a Extractor,
-    limit: &'a Limit<'a>,
+/// A memory in the making.
+pub(super) struct Packing<'a> {
+    pub(super) extractor: &'a Extractor<'a>,
+    pub(super) limit: &'a Limit<'a>,
     /// Probability that a name is needed, by name.
-    need: Vec<f32>,
+    pub(super) need: Vec<f32>,
     /// 0: not in the memory yet; 1: in it; 2: in it with context.
-    covered: Vec<u8>,
+    pub(super) covered: Vec<u8>,
     /// Folder that paths are shown relative to.
-    root: String,
-    left: usize,
+    pub(super) root: String,
+    /// Words of the focus, in lower case.
+    pub(super) focus: Vec<String>,
+    /// Tokens that are left.
+    pub(super) left: usize,
     items: Vec<Item>,
 }
 
 impl<'a> Packing<'a> {
-    fn new(extractor: &'a Extractor, limit: &'a Limit<'a>) -> Self {
+    fn new(extractor: &'a Extractor<'a>, limit: &'a Limit<'a>) -> Self {
         let texts = extractor.texts.len() as u32;
+        let names = &extractor.names.all;
         Self {
             extractor,
             limit,
-            need: extractor
-                .names
-                .all
-                .iter()
-                .map(|name| rank::need(name, texts))
-                .collect(),
-            covered: vec![0; extractor.names.all.len()],
+            need: names.iter().map(|name| rank::need(name, texts)).collect(),
+            covered: vec![0; names.len()],
             root: extractor.root(),
+            focus: focus_words(limit.focus.unwrap_or("")),
             left: limit.tokens,
             items: Vec::new(),
         }
     }
 
     fn run(mut self) -> Memory {
-        let memory = self.empty();
-        let overhead = markdown::first_line(&memory)
-            + &markdown::Heading::ALL.map(markdown::heading_lines).concat();
-        self.left = self.left.saturating_sub((self.limit.count)(&overhead) + 4);
+        let overhead = markdown::first_line(&self.empty())
+            + &markdown::Heading::ALL.map(markdown::heading_lines).concat()
+            + markdown::ANSWERED
+            + markdown::OPEN;
+        // Pieces that are counted one by one can cost a little less than the whole.
+        let margin = self.limit.tokens / 200;
+        self.left = self.left.saturating_sub((self.limit.count)(&overhead) + margin);
+        self.ledger(Holds::Yes, self.share(40));
         self.requests();
         self.state();
+        self.next_steps();
         self.files();
         self.errors();
+        self.statements();
+        self.outcomes();
+        self.ledger(Holds::NoLonger, self.share(8));
+        self.folder();
         self.references();
         let mut memory = self.empty();
         memory.items = self.items;
-        memory
-            .items
-            .sort_by_key(|item| (item.entry.section(), item.provenance.message));
-        while (self.limit.count)(&markdown::render(&memory)) > self.limit.tokens {
-            let drop = memory
-                .items
-                .iter()
-                .rposition(|item| !item.entry.section().is_ledger());
-            match drop.or_else(|| memory.items.len().checked_sub(1)) {
-                Some(index) => memory.items.remove(index),
-                None => break,
-            };
-        }
-        memory
+        memory.items.sort_by_key(|item| (item.entry.section(), item.provenance.message));
+        crate::update::fit(memory, self.limit.tokens, self.limit.count).memory
     }
 
     fn empty(&self) -> Memory {
+        let extractor = self.extractor;
+        let requests = extractor.requests.iter().map(|request| request.text.as_str());
         Memory {
-            version: 1,
+            version: extractor.version,
             cover: Cover {
-                messages: self.extractor.messages,
-                turns: self.extractor.turns,
-                digest: String::new(),
-                until_ms: self.extractor.until_ms,
+                messages: extractor.messages,
+                turns: extractor.turns,
+                digest: extractor.chain.digest().to_string(),
+                until_ms: extractor.until_ms,
             },
-            language: None,
+            language: cues::language(requests).map(str::to_owned),
             items: Vec::new(),
         }
     }
 
-    /// Adds an item if it fits in what is left and in `share`, from which it is taken off too.
-    fn add(
+    /// Adds an item if it fits in what is left and in `share`, from which it is taken off too, and if nothing says the
+    /// same yet.
+    pub(super) fn add(
         &mut self,
         entry: Entry,
         origin: Origin,
         provenance: Provenance,
         share: &mut usize,
     ) -> bool {
+        self.add_with(entry, origin, provenance, Status::Active, share)
+    }
+
+    fn add_with(
+        &mut self,
+        entry: Entry,
+        origin: Origin,
+        provenance: Provenance,
+        status: Status,
+        share: &mut usize,
+    ) -> bool {
         let text = entry.text().trim_end_matches('…');
-        if text.is_empty()
-            || self
-                .items
-                .iter()
-                .any(|item| item.entry.text().contains(text))
-        {
+        if text.is_empty() || self.items.iter().any(|item| item.entry.text().contains(text)) {
             return false;
         }
         let item = Item {
@@ -136,483 +145,316 @@ impl<'a> Packing<'a> {
             entry,
             origin,
             provenance,
-            status: Status::Active,
-            touched: 1,
+            status,
+            touched: self.extractor.version,
         };
         let line = markdown::item_lines(&item);
         let cost = (self.limit.count)(&line);
-        if cost > self.left || cost > *share {
+        if cost > self.left || cost > *share || self.items.iter().any(|known| known.id == item.id) {
             return false;
         }
-        self.cover(&line);
+        for (name, state) in self.names_in(&line) {
+            self.covered[name] = self.covered[name].max(state);
+        }
         self.left -= cost;
         *share -= cost;
         self.items.push(item);
         true
     }
 
-    /// Notes the names that stand in a line of the memory.
-    fn cover(&mut self, line: &str) {
-        for (name, state) in self.names_in(line) {
-            self.covered[name] = self.covered[name].max(state);
-        }
-    }
-
-    /// The names in a line, each with 2 if enough words stand around it for it to be understood, else 1.
-    fn names_in(&self, line: &str) -> Vec<(usize, u8)> {
-        let mut names: Vec<(usize, usize, usize)> = Vec::new();
-        let mut words: Vec<(usize, &str)> = Vec::new();
-        let index = &self.extractor.names;
-        identifiers::scan(
-            line,
-            |range, _| {
-                let mut add = |name: Option<usize>| {
-                    names.extend(name.map(|name| (name, range.start, range.end)));
-                };
-                add(index.find(&line[range.clone()]));
-                if !self.root.is_empty() {
-                    add(index.find(&format!("{}/{}", self.root, &line[range.clone()])));
-                }
-            },
-            |range| {
-                let word = &line[range.clone()];
-                if !is_stop_word(word) {
-                    words.push((range.start, word));
-                }
-            },
-        );
-        names
-            .into_iter()
-            .map(|(name, start, end)| {
-                let mut around: [&str; CONTEXT_WORDS] = [""; CONTEXT_WORDS];
-                let mut count = 0;
-                for (at, word) in &words {
-                    let is_near = *at + CONTEXT_BYTES > start && *at < end + CONTEXT_BYTES;
-                    if is_near
-                        && !around[..count]
-                            .iter()
-                            .any(|known| known.eq_ignore_ascii_case(word))
-                    {
-                        around[count] = word;
-                        count += 1;
-                        if count == CONTEXT_WORDS {
-                            break;
-                        }
-                    }
-                }
-                (name, if count == CONTEXT_WORDS { 2 } else { 1 })
-            })
-            .collect()
-    }
-
     fn share(&self, percent: usize) -> usize {
         self.limit.tokens * percent / 100
     }
 
+    /// What the person put right, forbade, prefers or said about their world.
+    fn ledger(&mut self, holds: Holds, mut share: usize) {
+        let ledger = &self.extractor.ledger;
+        let mut order: Vec<usize> = (0..ledger.len())
+            .filter(|rule| ledger[*rule].superseded_by.is_none() == (holds == Holds::Yes))
+            .collect();
+        order.sort_by_key(|rule| {
+            let rule = &ledger[*rule];
+            (Reverse(self.focus_in(&rule.text) as u32), Reverse(rule.confidence / 25), Reverse(rule.message))
+        });
+        let entry = |rule: usize| Entry::Correction {
+            text: excerpt(&ledger[rule].text, QUOTE_BYTES),
+        };
+        for rule in order {
+            let status = match ledger[rule].superseded_by {
+                None => Status::Active,
+                Some(later) => {
+                    let later = &ledger[later];
+                    let text = excerpt(&later.text, QUOTE_BYTES);
+                    Status::SupersededBy(Item::id_for(entry(rule).section(), later.message, &text))
+                }
+            };
+            let provenance = Provenance {
+                message: ledger[rule].message,
+                at_ms: ledger[rule].at_ms,
+            };
+            self.add_with(entry(rule), Origin::User, provenance, status, &mut share);
+        }
+    }
+
+    /// What the person asked for: the latest, the first, then from the newest to the oldest.
     fn requests(&mut self) {
         let extractor = self.extractor;
         let requests = &extractor.requests;
-        let Some(latest) = requests.len().checked_sub(1) else {
-            return;
-        };
-        let provenance = |request: &super::Request| Provenance {
-            message: request.message,
-            at_ms: request.at_ms,
-        };
-
-        // The ledger: messages by which the person puts something right, forbids or prefers it, newest first.
-        let mut share = self.share(45);
-        for (index, request) in requests.iter().enumerate().rev() {
-            if request.rules.is_empty() && request.ledger >= 40 && index > 0 {
-                let text = excerpt(&request.text, QUOTE_BYTES);
-                self.add(
-                    Entry::Correction { text },
-                    Origin::User,
-                    provenance(request),
-                    &mut share,
-                );
-            }
-        }
-
-        // The requests themselves: the latest, the first, then from the newest to the oldest.
+        let Some(latest) = requests.len().checked_sub(1) else { return };
         let mut share = self.share(40);
-        let order = std::iter::once(latest)
-            .chain(std::iter::once(0))
-            .chain((0..latest).rev());
+        let order = std::iter::once(latest).chain((0..latest.min(1)).chain((1..latest).rev()));
         for index in order {
-            if requests[index].is_small_talk && index != latest {
+            let request: &Request = &requests[index];
+            let is_answered = index < latest || extractor.is_waiting;
+            if index != latest && (request.is_rule || request.is_small_talk) {
                 continue;
             }
-            let bytes = if index == latest || index == 0 {
-                2 * QUOTE_BYTES
-            } else {
-                QUOTE_BYTES
+            let is_end = index == latest || index == 0;
+            let text = excerpt(&request.text, if is_end { LONG_QUOTE_BYTES } else { QUOTE_BYTES });
+            let provenance = Provenance {
+                message: request.message,
+                at_ms: request.at_ms,
             };
-            let text = excerpt(&requests[index].text, bytes);
-            self.add(
-                Entry::Task { text },
-                Origin::User,
-                provenance(&requests[index]),
-                &mut share,
-            );
-        }
-
-        // Single sentences of longer messages that belong in the ledger.
-        let mut rules: Vec<_> = requests
-            .iter()
-            .flat_map(|request| request.rules.iter().map(move |rule| (request, rule)))
-            .collect();
-        rules.sort_by_key(|(request, (_, confidence))| {
-            std::cmp::Reverse((*confidence, request.message))
-        });
-        let mut share = self.share(15);
-        for (request, (rule, _)) in rules.into_iter().take(RULES_MAX) {
-            let text = excerpt(rule, QUOTE_BYTES);
-            self.add(
-                Entry::Correction { text },
-                Origin::User,
-                provenance(request),
-                &mut share,
-            );
+            let status = if is_answered { Status::Resolved } else { Status::Active };
+            self.add_with(Entry::Task { text }, Origin::User, provenance, status, &mut share);
         }
     }
 
     fn state(&mut self) {
-        let mut share = self.share(10);
         let extractor = self.extractor;
+        let mut share = self.share(10);
         if let Some(said) = extractor.last_said {
             let spoken = &extractor.texts[said as usize];
-            let text = excerpt(&super::fold(&spoken.text.decode()), 300);
+            let text = excerpt(&fold(&spoken.text.decode()), STATE_BYTES);
             let provenance = Provenance {
                 message: spoken.message,
                 at_ms: spoken.at_ms,
             };
-            self.add(
-                Entry::CurrentState { text },
-                Origin::Assistant,
-                provenance,
-                &mut share,
-            );
+            self.add(Entry::CurrentState { text }, Origin::Assistant, provenance, &mut share);
         }
+        let provenance = Provenance {
+            message: extractor.messages.saturating_sub(1),
+            at_ms: extractor.until_ms,
+        };
+        let text = match &extractor.last_call {
+            _ if extractor.is_waiting => "The model has answered; it is the user's turn.".to_owned(),
+            Some(call) => format!("Stopped at the call {}", excerpt(call, 100)),
+            None => return,
+        };
+        self.add(Entry::CurrentState { text }, Origin::Code, provenance, &mut share);
+    }
+
+    /// Open steps of the plan, and what the model said last about what comes next.
+    fn next_steps(&mut self) {
+        let extractor = self.extractor;
+        let mut share = self.share(7);
         if let Some(plan) = &extractor.plan {
-            for step in plan
-                .steps
-                .iter()
-                .filter(|step| step.state != PlanState::Done)
-            {
+            for step in plan.steps.iter().filter(|step| step.state != PlanState::Done) {
+                let text = match step.state {
+                    PlanState::InProgress => format!("in progress: {}", step.text),
+                    PlanState::Open | PlanState::Done => step.text.clone(),
+                };
+                let entry = Entry::NextStep {
+                    text: excerpt(&text, 200),
+                    requested: Requested::Implied,
+                };
                 let provenance = Provenance {
                     message: plan.message,
                     at_ms: None,
                 };
-                let entry = Entry::NextStep {
-                    text: step.text.clone(),
-                    requested: Requested::Implied,
-                };
                 self.add(entry, Origin::Assistant, provenance, &mut share);
             }
+        }
+        // What was said before the person spoke last has been answered or overtaken.
+        let since = extractor.requests.last().map_or(0, |request| request.message);
+        let last = extractor.last_said.map_or(0, |said| extractor.texts[said as usize].message);
+        for statement in extractor.statements.iter().filter(|statement| statement.message >= since) {
+            let text = excerpt(&statement.text, 220);
+            let entry = match statement.kind {
+                StatementKind::NextStep if statement.message == last => Entry::NextStep {
+                    text,
+                    requested: Requested::Implied,
+                },
+                StatementKind::OpenQuestion if statement.message == last => Entry::OpenQuestion { text },
+                _ => continue,
+            };
+            self.add(entry, Origin::Assistant, statement.provenance(), &mut share);
         }
     }
 
     fn files(&mut self) {
-        let mut share = self.share(25);
-        let mut files: Vec<_> = self
-            .extractor
-            .files
-            .iter()
-            .filter(|file| file.changes > 0)
-            .collect();
-        files.sort_by_key(|file| std::cmp::Reverse(file.last_text));
+        let extractor = self.extractor;
+        let mut share = self.share(20);
+        let mut files: Vec<_> = extractor.files.iter().filter(|file| file.changes > 0).collect();
+        files.sort_by_key(|file| Reverse(file.last_text));
         for file in files {
             let path = self.relative(&file.path);
             let how = match file.last_use {
-                FileUse::Created => " (created)",
-                FileUse::Deleted => " (deleted)",
-                FileUse::Changed | FileUse::Read => "",
+                FileUse::Created => "created",
+                FileUse::Deleted => "deleted",
+                FileUse::Changed | FileUse::Read => "changed",
             };
-            let text = format!("{path}{how}");
             let provenance = Provenance {
                 message: file.message,
                 at_ms: None,
             };
-            self.add(
-                Entry::CompletedWork { text },
-                Origin::Code,
-                provenance,
-                &mut share,
-            );
+            // Where a name stands by itself, no reader knows what it is.
+            let text = match self.about(path) {
+                Some(about) => format!("{how} {path}: {about}"),
+                None => format!("{how} {path}"),
+            };
+            let entry = Entry::CompletedWork { text };
+            if !self.add(entry, Origin::Code, provenance.clone(), &mut share) {
+                let text = format!("{how} {path}");
+                self.add(Entry::CompletedWork { text }, Origin::Code, provenance, &mut share);
+            }
         }
+    }
+
+    /// What the model said of a file, in few words.
+    fn about(&self, path: &str) -> Option<String> {
+        let name = path.rsplit('/').next()?;
+        let statement = self.extractor.statements.iter().rev().find(|statement| {
+            statement.kind == StatementKind::Completed && statement.text.contains(name)
+        })?;
+        (statement.text.len() <= 160).then(|| statement.text.clone())
     }
 
     fn errors(&mut self) {
         let mut share = self.share(7);
-        let mut errors: Vec<_> = self
-            .extractor
-            .errors
-            .iter()
-            .filter(|error| error.score >= 50)
-            .collect();
-        errors.sort_by_key(|error| std::cmp::Reverse((error.score / 20, error.message)));
+        let mut errors: Vec<_> =
+            self.extractor.errors.iter().filter(|error| error.score >= 50).collect();
+        errors.sort_by_key(|error| Reverse((error.score / 20, error.message)));
         for error in errors {
-            let text = excerpt(&error.text, 230);
+            let entry = Entry::Error {
+                text: excerpt(&error.text, ERROR_BYTES),
+                resolution: error.resolution.clone(),
+            };
             let provenance = Provenance {
                 message: error.message,
                 at_ms: error.at_ms,
-            };
-            if self.items.iter().any(|item| item.entry.text() == text) {
-                continue;
-            }
-            let entry = Entry::Error {
-                text,
-                resolution: error.resolution.clone(),
             };
             self.add(entry, Origin::Tool, provenance, &mut share);
         }
     }
 
-    fn relative<'p>(&self, path: &'p str) -> &'p str {
+    /// Decisions, approaches that were given up, and what the model says it has done.
+    fn statements(&mut self) {
+        let extractor = self.extractor;
+        for (kind, percent) in [
+            (StatementKind::Decision, 5),
+            (StatementKind::Eliminated, 3),
+            (StatementKind::Completed, 4),
+        ] {
+            let mut share = self.share(percent);
+            let mut found: Vec<&Statement> =
+                extractor.statements.iter().filter(|statement| statement.kind == kind).collect();
+            found.sort_by_key(|statement| {
+                (
+                    Reverse(self.focus_in(&statement.text) as u32),
+                    Reverse(statement.confidence / 20),
+                    Reverse(statement.message),
+                )
+            });
+            for statement in found {
+                let entry = match kind {
+                    StatementKind::Decision => Entry::KeyDecision {
+                        decision: excerpt(&statement.claim, 200),
+                        reason: statement.reason.as_deref().map(|reason| excerpt(reason, 160)),
+                        constraint: statement.constraint.as_deref().map(|text| excerpt(text, 120)),
+                    },
+                    StatementKind::Eliminated => Entry::EliminatedApproach {
+                        approach: excerpt(&statement.claim, 200),
+                        reason_ruled_out: statement.reason.as_deref().map(|reason| excerpt(reason, 160)),
+                    },
+                    _ => Entry::CompletedWork {
+                        text: excerpt(&statement.text, 180),
+                    },
+                };
+                self.add(entry, Origin::Assistant, statement.provenance(), &mut share);
+            }
+        }
+    }
+
+    /// The newest commits, the last push, the last test run.
+    fn outcomes(&mut self) {
+        let mut share = self.share(4);
+        let mut count: HashMap<u8, usize> = HashMap::new();
+        for outcome in self.extractor.outcomes.iter().rev() {
+            let (kind, most, key) = match outcome.kind {
+                OutputKind::Commit => (0, 6, ""),
+                OutputKind::Push => (1, 1, ""),
+                OutputKind::Tests { .. } => (2, 2, "tests"),
+                OutputKind::Build | OutputKind::Error => continue,
+            };
+            let seen = count.entry(kind).or_default();
+            if *seen >= most {
+                continue;
+            }
+            let text = excerpt(&outcome.text, 160);
+            let entry = if key.is_empty() {
+                Entry::CompletedWork { text }
+            } else {
+                Entry::ToolResult {
+                    key: key.to_owned(),
+                    summary: text,
+                }
+            };
+            let provenance = Provenance {
+                message: outcome.message,
+                at_ms: outcome.at_ms,
+            };
+            if self.add(entry, Origin::Tool, provenance, &mut share) {
+                *seen += 1;
+            }
+        }
+    }
+
+    fn folder(&mut self) {
+        if !self.root.is_empty() {
+            let text = format!("Paths are relative to {}", self.root);
+            let mut share = self.share(3);
+            self.add(Entry::Reference { text }, Origin::Code, Provenance::default(), &mut share);
+        }
+    }
+
+    pub(super) fn relative<'p>(&self, path: &'p str) -> &'p str {
         if self.root.is_empty() {
             return path;
         }
         path.strip_prefix(self.root.as_str())
             .and_then(|rest| rest.strip_prefix('/'))
+            .filter(|rest| !rest.is_empty())
             .unwrap_or(path)
     }
+}
 
-    /// Fills what is left with the lines that bring the most expected use per token.
-    fn references(&mut self) {
-        let mut heap = self.candidates();
-        while let Some(mut candidate) = heap.pop() {
-            if candidate.cost > self.left {
-                continue;
-            }
-            let gain = self.gain(&candidate);
-            if gain <= 0.0 {
-                continue;
-            }
-            candidate.ratio = gain / candidate.cost as f32;
-            if heap.peek().is_some_and(|next| next.ratio > candidate.ratio) {
-                heap.push(candidate);
-                continue;
-            }
-            let spoken = &self.extractor.texts[candidate.text as usize];
-            let origin = match spoken.class {
-                Class::User => Origin::User,
-                Class::Assistant => Origin::Assistant,
-                Class::Call | Class::Written => Origin::Assistant,
-                Class::Result => Origin::Tool,
-            };
-            let provenance = Provenance {
-                message: spoken.message,
-                at_ms: spoken.at_ms,
-            };
-            let mut share = self.left;
-            self.add(
-                Entry::Reference {
-                    text: candidate.line,
-                },
-                origin,
-                provenance,
-                &mut share,
-            );
-        }
-    }
+/// Whether entries of the ledger still hold.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    Yes,
+    NoLonger,
+}
 
-    fn gain(&self, candidate: &Candidate) -> f32 {
-        candidate
-            .names
-            .iter()
-            .map(|(name, state)| {
-                let worth = |state: u8| match state {
-                    0 => 0.0,
-                    1 => 1.0,
-                    _ => 1.0 + tune(0, 0.5),
-                };
-                self.need[*name] * (worth(*state) - worth(self.covered[*name].min(*state)))
-            })
-            .sum()
-    }
-
-    fn candidates(&self) -> BinaryHeap<Candidate> {
-        let names = &self.extractor.names;
-        let mut order: Vec<usize> = (0..names.all.len())
-            .filter(|name| self.covered[*name] < 2)
-            .collect();
-        let wanted = (NAMES_PER_THOUSAND * self.limit.tokens / 1000).max(100);
-        let by_need = |a: &usize, b: &usize| self.need[*b].total_cmp(&self.need[*a]).then(a.cmp(b));
-        if order.len() > wanted {
-            order.select_nth_unstable_by(wanted, by_need);
-            order.truncate(wanted);
+impl Statement {
+    fn provenance(&self) -> Provenance {
+        Provenance {
+            message: self.message,
+            at_ms: self.at_ms,
         }
-        order.sort_by(by_need);
-        let mut decoded: HashMap<u32, std::borrow::Cow<'_, str>> = HashMap::new();
-        let mut seen = std::collections::HashSet::new();
-        let mut heap = BinaryHeap::new();
-        for name in order {
-            for line in &names.all[name].lines {
-                let line = names.lines[*line as usize];
-                let text = decoded
-                    .entry(line.text)
-                    .or_insert_with(|| self.extractor.texts[line.text as usize].text.decode());
-                let shown = self.relative(&names.all[name].text);
-                let range = line.start as usize..line.end as usize;
-                for (above, below, before, length) in WINDOWS {
-                    let Some((whole, at)) = self.passage(text, range.clone(), above, below, shown)
-                    else {
-                        continue;
-                    };
-                    let window = window(&whole, at, shown.len(), before, length);
-                    if !seen.insert((line.text, window.to_owned())) {
-                        continue;
-                    }
-                    let names = self.names_in(window);
-                    let cost = (self.limit.count)(&format!("- {window}\n"));
-                    let mut candidate = Candidate {
-                        ratio: 0.0,
-                        cost,
-                        names,
-                        text: line.text,
-                        line: window.to_owned(),
-                    };
-                    candidate.ratio = self.gain(&candidate) / cost as f32;
-                    heap.push(candidate);
-                }
-            }
-        }
-        heap
-    }
-
-    /// The line at `range` of `text` with some lines above and below, as it is shown, and where `shown` stands in it.
-    fn passage(
-        &self,
-        text: &str,
-        range: std::ops::Range<usize>,
-        above: usize,
-        below: usize,
-        shown: &str,
-    ) -> Option<(String, usize)> {
-        let mut passage = String::new();
-        let mut start = range.start;
-        for _ in 0..above {
-            let end = text.get(..start)?.trim_end().len();
-            start = text.get(..end)?.rfind('\n').map_or(0, |at| at + 1);
-            if range.start - start > 200 {
-                break;
-            }
-        }
-        if start < range.start {
-            for line in text.get(start..range.start)?.lines() {
-                push_line(&mut passage, &self.clean(line));
-            }
-        }
-        let line = self.clean(text.get(range.clone())?);
-        let at = line.find(shown)?;
-        push_line(&mut passage, &line);
-        let at = passage.len() - line.len() + at;
-        for line in text.get(range.end..)?.lines().skip(1).take(below) {
-            if passage.len() - at > 300 {
-                break;
-            }
-            let line = line.get(..line.floor_char_boundary(200)).unwrap_or("");
-            push_line(&mut passage, &self.clean(line));
-        }
-        Some((passage, at))
-    }
-
-    /// A line as it is shown: without line numbers of a listing, white space folded, paths relative.
-    fn clean(&self, line: &str) -> String {
-        let mut line = super::fold(line);
-        if let Some((number, rest)) = line.split_once('→')
-            && !number.is_empty()
-            && number.bytes().all(|byte| byte.is_ascii_digit())
-        {
-            line = rest.trim_start().to_owned();
-        }
-        if !self.root.is_empty() && line.contains(self.root.as_str()) {
-            line = line.replace(&format!("{}/", self.root), "");
-        }
-        line
     }
 }
 
-struct Candidate {
-    ratio: f32,
-    cost: usize,
-    names: Vec<(usize, u8)>,
-    text: u32,
-    line: String,
-}
-
-impl PartialEq for Candidate {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Candidate {}
-
-impl PartialOrd for Candidate {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Candidate {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.ratio
-            .total_cmp(&other.ratio)
-            .then_with(|| other.text.cmp(&self.text))
-            .then_with(|| self.line.cmp(&other.line))
-    }
-}
-
-/// Sentences of longer messages that are put into the ledger.
-const RULES_MAX: usize = 40;
-/// The passages around a name that are considered: lines above and below, bytes before the name, bytes in all.
-const WINDOWS: [(usize, usize, usize, usize); 5] = [
-    (0, 0, 30, 70),
-    (0, 0, 60, 130),
-    (0, 0, 75, 190),
-    (0, 4, 60, 200),
-    (2, 6, 120, 320),
-];
-
-fn push_line(passage: &mut String, line: &str) {
-    if !line.is_empty() {
-        if !passage.is_empty() {
-            passage.push_str(" · ");
-        }
-        passage.push_str(line);
-    }
-}
-
-fn is_stop_word(word: &str) -> bool {
-    const STOP: &[&str] = &[
-        "the", "and", "for", "with", "from", "that", "this", "are", "was", "were", "been", "not",
-        "but", "then", "you", "she", "they", "them", "his", "her", "its", "our", "your", "can",
-        "will", "would", "should", "could", "has", "have", "had", "does", "did",
-    ];
-    word.len() <= 6 && STOP.iter().any(|stop| stop.eq_ignore_ascii_case(word))
-}
-
-/// The part of `line` around `at..at + length`, at most `bytes` long, cut between words.
-fn window(line: &str, at: usize, length: usize, before: usize, bytes: usize) -> &str {
-    if line.len() <= bytes {
-        return line;
-    }
-    let mut start = line.floor_char_boundary(at.saturating_sub(before));
-    if start > 0 {
-        start = line[start..at]
-            .find(' ')
-            .map_or(at, |space| start + space + 1);
-    }
-    let wanted = line.floor_char_boundary((start + bytes).min(line.len()).max(at + length));
-    let mut end = wanted;
-    if end < line.len() {
-        end = line[at + length..end]
-            .rfind(' ')
-            .map_or(end, |space| at + length + space);
-    }
-    line[start..end].trim()
+fn focus_words(focus: &str) -> Vec<String> {
+    let mut words: Vec<String> = focus
+        .split(|character: char| character.is_whitespace() || ",;:!?()\"'`".contains(character))
+        .map(|word| word.trim_matches('.').to_lowercase())
+        .filter(|word| word.chars().count() >= 3 && !super::passages::is_stop_word(word))
+        .collect();
+    words.sort();
+    words.dedup();
+    words.truncate(FOCUS_WORDS_MAX);
+    words
 }
 
 /// The start of a text, cut between words and marked if it is longer than `bytes`.
@@ -626,19 +468,4 @@ fn excerpt(text: &str, bytes: usize) -> String {
         .filter(|space| *space > bytes / 2)
         .unwrap_or(end);
     format!("{}…", &text[..end])
-}
-
-pub(crate) fn tune(index: usize, default: f32) -> f32 {
-    static T: std::sync::OnceLock<Vec<Option<f32>>> = std::sync::OnceLock::new();
-    T.get_or_init(|| {
-        std::env::var("TUNE")
-            .unwrap_or_default()
-            .split(',')
-            .map(|v| v.parse().ok())
-            .collect()
-    })
-    .get(index)
-    .copied()
-    .flatten()
-    .unwrap_or(default)
 }

@@ -177,7 +177,7 @@ impl Packing<'_> {
     }
 
     /// The names in a line, each with 2 if enough words stand around it for it to be understood, else 1.
-    fn names_in(&self, line: &str) -> Vec<(usize, u8)> {
+    pub(super) fn names_in(&self, line: &str) -> Vec<(usize, u8)> {
         let mut names: Vec<(usize, usize, usize)> = Vec::new();
         let mut words: Vec<(usize, &str)> = Vec::new();
         let index = &self.extractor.names;
@@ -327,7 +327,7 @@ fn push_line(passage: &mut String, line: &str) {
     }
 }
 
-fn is_stop_word(word: &str) -> bool {
+pub(super) fn is_stop_word(word: &str) -> bool {
     const STOP: &[&str] = &[
         "the", "and", "for", "with", "from", "that", "this", "are", "was", "were", "been", "not",
         "but", "then", "you", "she", "they", "them", "his", "her", "its", "our", "your", "can",

@@ -151,18 +151,34 @@ pub(super) fn date(at_ms: i64) -> Option<String> {
     Some(jiff::tz::TimeZone::UTC.to_datetime(at).date().to_string())
 }
 
+/// The line before requests that have been answered.
+pub const ANSWERED: &str = "Answered:\n";
+/// The line between them and those that are still open.
+pub const OPEN: &str = "Open:\n";
+
+fn is_answered(item: &Item) -> bool {
+    item.status == Status::Resolved && matches!(item.entry, Entry::Task { .. })
+}
+
 /// Headings and items.
 pub(super) fn push_sections(memory: &Memory, markdown: &mut String) {
     let successors = Successors::new(memory);
     for heading in Heading::ALL {
         let mut has_items = false;
-        let items = heading.sections().iter().flat_map(|section| {
-            memory
-                .items
-                .iter()
-                .enumerate()
-                .filter(|(_, item)| item.entry.section() == *section)
-        });
+        let mut items: Vec<(usize, &Item)> = heading
+            .sections()
+            .iter()
+            .flat_map(|section| {
+                memory
+                    .items
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, item)| item.entry.section() == *section)
+            })
+            .collect();
+        // What was asked and answered comes first, under a line that says so; then what is still open.
+        items.sort_by_key(|(_, item)| !is_answered(item));
+        let mut was_answered = false;
         for (index, item) in items {
             if successors.of(index).is_some() {
                 continue;
@@ -183,6 +199,12 @@ pub(super) fn push_sections(memory: &Memory, markdown: &mut String) {
                 markdown.push_str(&heading_lines(heading));
                 has_items = true;
             }
+            match (was_answered, is_answered(item)) {
+                (false, true) => markdown.push_str(ANSWERED),
+                (true, false) => markdown.push_str(OPEN),
+                _ => {}
+            }
+            was_answered = is_answered(item);
             markdown.push_str(&lines);
         }
     }
@@ -330,7 +352,7 @@ fn content(item: &Item) -> String {
                 ..
             } => "",
             Entry::Error { .. } => " (resolved)",
-            Entry::CompletedWork { .. } => "",
+            Entry::CompletedWork { .. } | Entry::Task { .. } => "",
             _ => " (done)",
         });
     }

@@ -27,7 +27,7 @@ impl Whole {
         if !source.text.trim_start().starts_with(['{', '[']) {
             return None;
         }
-        let document = Document::read(source, &[], "").ok()?;
+        let document = Document::read(source, &[], "", |_| false).ok()?;
         let root = document.root();
         Some(Self {
             elements: root
