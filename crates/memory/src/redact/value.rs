@@ -127,6 +127,9 @@ const PLACEHOLDER_WORDS: &[&str] = &[
     "omit",
 ];
 
+/// The shortest value that counts where rules look at more than its shape, in bytes.
+const VALUE_BYTES_MIN: usize = 4;
+
 /// The shortest value that counts as drawn by a machine, in bytes.
 const RANDOM_BYTES_MIN: usize = 12;
 
@@ -156,16 +159,18 @@ fn is_parameter(text: &str) -> bool {
 pub(super) fn accepts(kind: Kind, place: &Place<'_>, entropy_min: f64) -> bool {
     let end = place.value.end;
     let value = &place.text[place.value.clone()];
-    if value.is_empty()
-        || is_placeholder(value)
-        || entropy_min > 0.0 && entropy(value) < entropy_min
-    {
+    let bytes_min = if kind == Kind::Any {
+        1
+    } else {
+        VALUE_BYTES_MIN
+    };
+    // A call is what most values in code are, and quick to see.
+    if value.len() < bytes_min || place.is_bare && is_called(place.text, end) {
         return false;
     }
     let traits = Traits::of(value);
-    let is_code =
-        place.is_bare && (is_called(place.text, end) || traits.is_dotted_path) || traits.is_path;
-    match kind {
+    let is_code = place.is_bare && traits.is_dotted_path || traits.is_path;
+    let has_form = match kind {
         Kind::Any => true,
         Kind::Password => !is_code && is_password(value, &traits, place),
         Kind::Option => {
@@ -190,7 +195,8 @@ pub(super) fn accepts(kind: Kind, place: &Place<'_>, entropy_min: f64) -> bool {
                     || value.ends_with('=')
                     || value.len() >= 12 && traits.humps >= 3)
         }
-    }
+    };
+    has_form && (entropy_min <= 0.0 || entropy(value) >= entropy_min) && !is_placeholder(value)
 }
 
 /// What a value is made of.
@@ -290,20 +296,20 @@ fn is_password(value: &str, traits: &Traits, place: &Place<'_>) -> bool {
     }
     if traits.digits == 0 && traits.symbols == 0 {
         // A word. It is a password where nothing else can stand.
-        let is_about_itself = ["pass", "secret", "token", "key"]
+        let is_about_itself = ["pass", "secret", "token", "key", "wort"]
             .iter()
             .any(|word| lower.contains(word));
         let is_identifier = value.contains(['_', '.']) || traits.humps > 0;
-        return is_assigned_in_environment
-            && value.len() >= 6
-            && !is_about_itself
-            && !is_identifier;
+        return !is_about_itself
+            && !is_identifier
+            && (is_assigned_in_environment && value.len() >= 6
+                || is_quoted_pair(place) && value.len() >= 8 && traits.uppers == 0);
     }
     if !place.is_bare {
         return traits.digits > 0 || traits.symbols > 1 && !value.contains(['(', '{', '[']);
     }
     if is_assigned_in_environment {
-        return !is_name(value) || traits.digits > 1;
+        return value.len() >= 6 || traits.symbols > 0;
     }
     // Without quotes it might be code.
     let is_operation = value.contains("==")
@@ -313,15 +319,32 @@ fn is_password(value: &str, traits: &Traits, place: &Place<'_>) -> bool {
     !is_operation
         && value.len() >= 6
         && traits.digits > 0
-        && (is_name_of_value_only(place, value) || traits.changes >= 2 || traits.symbols > 0)
+        && (is_line_of_settings(place) || traits.changes >= 2 || traits.symbols > 0)
         && !(is_name(value) && value.contains('_'))
 }
 
-/// Whether name and value stand together as in `password=hunter22`, without spaces, and the value is no name with a
-/// single number at its end that is part of an expression.
-fn is_name_of_value_only(place: &Place<'_>, value: &str) -> bool {
+/// Whether name and value stand as in settings or in the query of an address, and not as in an expression: `name=value`
+/// without spaces and nothing after it, or `name: value` on a line of its own.
+fn is_line_of_settings(place: &Place<'_>) -> bool {
     let between = &place.text[place.start..place.value.start];
-    between.ends_with('=') && !between.contains(' ') && Traits::of(value).digits > 1
+    let after = &place.text[place.value.end..];
+    if between.ends_with('=') && !between.contains(' ') {
+        return !after.starts_with([',', ')']);
+    }
+    let line = &place.text[..place.start];
+    let name =
+        line.trim_end_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' '));
+    between.trim_end().ends_with(':')
+        && (name.is_empty() || name.ends_with(['\n', '\\']))
+        && (after.is_empty() || after.starts_with(['\n', '\r', '\\']))
+}
+
+/// Whether the name is in quotes, as in JSON.
+fn is_quoted_pair(place: &Place<'_>) -> bool {
+    let between = &place.text[place.start..place.value.start];
+    between
+        .split_once(':')
+        .is_some_and(|(name, _)| name.ends_with(['"', '\'']))
 }
 
 /// Whether the value is assigned as in an environment: `NAME=value`, `export NAME="value"`.
