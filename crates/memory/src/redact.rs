@@ -38,7 +38,11 @@ pub use rule::RuleError;
 use rule::{Rule, Span};
 
 /// How much of a text a rule's pattern looks at from its keyword on, in bytes. Bounds the work per keyword.
-const WINDOW_BYTES: usize = 4096;
+const WINDOW_BYTES: usize = 2048;
+
+/// A rule is not tried again within a value of so many bytes that it has turned down. Without that, a long run of
+/// keywords would be read once for each of them.
+const LONG_VALUE_BYTES: usize = 512;
 
 /// How often the result is looked at again. A replacement can lay bare what was hidden by its neighbour, so that one
 /// pass is not always enough; every pass takes text away, and two are what real texts need.
@@ -161,6 +165,8 @@ impl Redactor {
     pub fn find(&self, text: &str) -> Vec<Finding<'_>> {
         let mut markers: Vec<Range<usize>> = Vec::new();
         let mut found: Vec<(Range<usize>, usize)> = Vec::new();
+        // For every rule, up to where it need not be tried again.
+        let mut tried = vec![0; self.rules.len()];
         for hit in self.keywords.find_overlapping_iter(text) {
             let rules = &self.rules_of_keyword[hit.pattern().as_usize()];
             if rules.is_empty() {
@@ -168,12 +174,12 @@ impl Redactor {
             }
             for &index in rules {
                 let rule = &self.rules[index];
-                if !rule.can_follow(text.as_bytes(), hit.end()) {
+                if hit.start() < tried[index] || !rule.can_follow(text.as_bytes(), hit.end()) {
                     continue;
                 }
                 let after = found.last().map_or(0, |(range, _)| range.end);
                 found.extend(
-                    self.secret_at(text, hit.start(), after, rule)
+                    self.secret_at(text, hit.start(), after, rule, &mut tried[index])
                         .map(|range| (range, index)),
                 );
             }
@@ -208,13 +214,15 @@ impl Redactor {
             .collect()
     }
 
-    /// The secret that `rule` sees at its keyword, which begins at `start`. `after` is the end of an earlier finding.
+    /// The secret that `rule` sees at its keyword, which begins at `start`. `after` is the end of an earlier finding;
+    /// `tried` is moved to where the rule may be tried next.
     fn secret_at(
         &self,
         text: &str,
         start: usize,
         after: usize,
         rule: &Rule,
+        tried: &mut usize,
     ) -> Option<Range<usize>> {
         if rule.boundary && !is_boundary(text.as_bytes(), start)
             || rule.is_harmless_after(text.as_bytes(), start)
@@ -236,17 +244,29 @@ impl Redactor {
             (None, Some(bare)) => (bare, true),
             (None, None) => (whole, false),
         };
-        let mut range = start + secret.start()..start + secret.end();
-        if range.end == end {
-            range.end += run_of_token_bytes(&text.as_bytes()[end..]);
-        }
+        let range = start + secret.start()..start + secret.end();
         let place = value::Place {
             text,
             start,
             value: value::trim(text, range, is_bare),
             is_bare,
         };
-        value::accepts(rule.value, &place, rule.entropy).then_some(place.value)
+        if !value::accepts(rule.value, &place, rule.entropy) {
+            if place.value.len() >= LONG_VALUE_BYTES {
+                *tried = place.value.end;
+            }
+            return None;
+        }
+        let mut range = place.value;
+        if range.end == end {
+            // An earlier secret that goes further has been followed to its end already.
+            range.end = if after > end {
+                after
+            } else {
+                end + run_of_token_bytes(&text.as_bytes()[end..])
+            };
+        }
+        Some(range)
     }
 
     /// What takes the place of `secret`.

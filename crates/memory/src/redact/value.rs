@@ -127,6 +127,9 @@ const PLACEHOLDER_WORDS: &[&str] = &[
     "omit",
 ];
 
+/// How much of a value is looked at to judge it, in bytes.
+const JUDGED_BYTES_MAX: usize = 256;
+
 /// The shortest value that counts where rules look at more than its shape, in bytes.
 const VALUE_BYTES_MIN: usize = 4;
 
@@ -159,6 +162,7 @@ fn is_parameter(text: &str) -> bool {
 pub(super) fn accepts(kind: Kind, place: &Place<'_>, entropy_min: f64) -> bool {
     let end = place.value.end;
     let value = &place.text[place.value.clone()];
+    let value = &value[..value.floor_char_boundary(JUDGED_BYTES_MAX)];
     let bytes_min = if kind == Kind::Any {
         1
     } else {
@@ -408,9 +412,9 @@ fn is_placeholder(value: &str) -> bool {
         || PLACEHOLDER_PARTS.iter().any(|part| lower.contains(part))
 }
 
-/// Shannon entropy of the bytes, in bits per byte. Looks at 512 bytes at most.
+/// Shannon entropy of the bytes, in bits per byte.
 fn entropy(value: &str) -> f64 {
-    let bytes = &value.as_bytes()[..value.len().min(512)];
+    let bytes = value.as_bytes();
     let mut counts = [0_u32; 256];
     for &byte in bytes {
         counts[usize::from(byte)] += 1;
