@@ -58,6 +58,9 @@ pub struct Extractor<'r> {
     chain: Chain,
     folder: Option<String>,
     texts: Vec<Spoken>,
+    /// What the texts of tool results are the results of.
+    sources: Vec<String>,
+    source_index: HashMap<String, u32>,
     names: Names,
     requests: Vec<Request>,
     ledger: Vec<Rule>,
@@ -85,6 +88,8 @@ struct Spoken {
     at_ms: Option<i64>,
     class: Class,
     text: Text,
+    /// Of a tool result: what it is the result of, as an index into the sources.
+    source: Option<u32>,
 }
 
 /// What the person asked or said.
@@ -175,6 +180,8 @@ impl Extractor<'_> {
             chain: Chain::new(),
             folder: None,
             texts: Vec::new(),
+            sources: Vec::new(),
+            source_index: HashMap::new(),
             names: Names::default(),
             requests: Vec::new(),
             ledger: Vec::new(),
@@ -283,6 +290,7 @@ impl<'r> Extractor<'r> {
             at_ms: message.at_ms,
             class,
             text: kept,
+            source: None,
         });
         number
     }
@@ -467,8 +475,10 @@ impl<'r> Extractor<'r> {
             .get(&*result.call_id)
             .cloned()
             .unwrap_or_default();
+        let source = self.source(&key);
         for text in result.texts() {
-            self.text(message, Class::Result, text);
+            let number = self.text(message, Class::Result, text);
+            self.texts[number as usize].source = source;
             let buffer = std::mem::take(&mut self.buffer);
             if cues::interruption(&buffer).is_some() {
                 self.read_request(message, &buffer);
@@ -477,6 +487,18 @@ impl<'r> Extractor<'r> {
             }
             self.buffer = buffer;
         }
+    }
+
+    fn source(&mut self, key: &str) -> Option<u32> {
+        if key.is_empty() {
+            return None;
+        }
+        let next = self.sources.len() as u32;
+        let source = *self.source_index.entry(key.to_owned()).or_insert(next);
+        if source == next {
+            self.sources.push(key.to_owned());
+        }
+        Some(source)
     }
 
     fn read_output(&mut self, message: &Message, output: &str, key: &str, is_error: Option<bool>) {

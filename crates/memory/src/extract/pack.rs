@@ -93,11 +93,36 @@ impl<'a> Packing<'a> {
         self.outcomes();
         self.ledger(Holds::NoLonger, self.share(8));
         self.folder();
-        self.references();
+        let mut groups = self.references();
         let mut memory = self.empty();
-        memory.items = self.items;
-        memory.items.sort_by_key(|item| (item.entry.section(), item.provenance.message));
+        let items = std::mem::take(&mut self.items);
+        loop {
+            memory.items.clone_from(&items);
+            for (entry, text) in groups.entries() {
+                let spoken = &self.extractor.texts[text as usize];
+                let provenance = Provenance {
+                    message: spoken.message,
+                    at_ms: spoken.at_ms,
+                };
+                memory.items.push(self.item(entry, Origin::Tool, provenance, Status::Active));
+            }
+            memory.items.sort_by_key(|item| (item.entry.section(), item.provenance.message));
+            if (self.limit.count)(&markdown::render(&memory)) <= self.limit.tokens || !groups.pop() {
+                break;
+            }
+        }
         crate::update::fit(memory, self.limit.tokens, self.limit.count).memory
+    }
+
+    fn item(&self, entry: Entry, origin: Origin, provenance: Provenance, status: Status) -> Item {
+        Item {
+            id: Item::id_for(entry.section(), provenance.message, entry.text()),
+            entry,
+            origin,
+            provenance,
+            status,
+            touched: self.extractor.version,
+        }
     }
 
     fn empty(&self) -> Memory {
@@ -140,14 +165,7 @@ impl<'a> Packing<'a> {
         if text.is_empty() || self.items.iter().any(|item| item.entry.text().contains(text)) {
             return false;
         }
-        let item = Item {
-            id: Item::id_for(entry.section(), provenance.message, entry.text()),
-            entry,
-            origin,
-            provenance,
-            status,
-            touched: self.extractor.version,
-        };
+        let item = self.item(entry, origin, provenance, status);
         let line = markdown::item_lines(&item);
         let cost = (self.limit.count)(&line);
         if cost > self.left || cost > *share || self.items.iter().any(|known| known.id == item.id) {
@@ -458,7 +476,7 @@ fn focus_words(focus: &str) -> Vec<String> {
 }
 
 /// The start of a text, cut between words and marked if it is longer than `bytes`.
-fn excerpt(text: &str, bytes: usize) -> String {
+pub(super) fn excerpt(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
     }

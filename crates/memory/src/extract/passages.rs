@@ -13,7 +13,7 @@ use crate::document::{Entry, Origin, Provenance};
 
 use super::identifiers;
 use super::names::Class;
-use super::pack::Packing;
+use super::pack::{Packing, excerpt};
 
 /// Names that passages are looked for, per 1,000 tokens of the limit.
 const NAMES_PER_THOUSAND: usize = 300;
@@ -28,58 +28,193 @@ const FOCUS_WORTH: f32 = 2.0;
 /// Lines with words of the focus that are considered.
 const FOCUS_LINES_MAX: usize = 400;
 
+/// What may stand in one entry made of passages from one source, bytes.
+const GROUP_BYTES_MAX: usize = 2400;
+/// Between passages of one source.
+const BETWEEN: &str = " · ";
+
+/// Passages that come from the result of one kind of call.
+pub(super) struct Group {
+    key: String,
+    cost: usize,
+    names: Vec<(usize, u8)>,
+    bytes: usize,
+    passages: Vec<Passage>,
+    /// All that could be taken from it: index into the candidates.
+    candidates: Vec<usize>,
+}
+
+struct Passage {
+    start: usize,
+    line: String,
+}
+
+/// The passages that were taken from tool results.
+pub(super) struct Groups {
+    /// By the text that they stand in.
+    groups: HashMap<u32, Group>,
+    /// From which text each was taken, in order.
+    taken: Vec<u32>,
+}
+
+impl Groups {
+    /// Gives up the passage that was taken last, which brings least. False if there is none.
+    pub(super) fn pop(&mut self) -> bool {
+        let Some(text) = self.taken.pop() else { return false };
+        if let Some(group) = self.groups.get_mut(&text) {
+            group.passages.pop();
+        }
+        true
+    }
+
+    /// What was taken from each text as one entry, with the number of the text.
+    pub(super) fn entries(&self) -> Vec<(Entry, u32)> {
+        let mut texts: Vec<(&u32, &Group)> = self.groups.iter().collect();
+        texts.sort_by_key(|(text, _)| **text);
+        let mut keys: HashMap<&str, usize> = HashMap::new();
+        let mut entries = Vec::new();
+        for (text, group) in texts {
+            let mut passages: Vec<&Passage> = group.passages.iter().collect();
+            passages.sort_by_key(|passage| passage.start);
+            let lines: Vec<&str> = passages.iter().map(|passage| passage.line.as_str()).collect();
+            let entry = match lines.as_slice() {
+                [] => continue,
+                [line] => Entry::Reference {
+                    text: (*line).to_owned(),
+                },
+                lines => {
+                    let nth = keys.entry(&group.key).or_default();
+                    *nth += 1;
+                    Entry::ToolResult {
+                        key: match *nth {
+                            1 => group.key.clone(),
+                            nth => format!("{} ({nth})", group.key),
+                        },
+                        summary: lines.join(BETWEEN),
+                    }
+                }
+            };
+            entries.push((entry, *text));
+        }
+        entries
+    }
+}
+
 impl Packing<'_> {
     /// Fills what is left with the passages that bring the most expected use per token.
-    pub(super) fn references(&mut self) {
-        let mut heap = self.candidates();
-        while let Some(mut candidate) = heap.pop() {
-            if candidate.cost > self.left {
+    pub(super) fn references(&mut self) -> Groups {
+        let mut candidates = Vec::new();
+        self.collect(&mut candidates);
+        let mut groups: HashMap<u32, Group> = HashMap::new();
+        let mut heap = BinaryHeap::new();
+        for (index, candidate) in candidates.iter().enumerate() {
+            if let Some(source) = self.extractor.texts[candidate.text as usize].source {
+                let group = groups.entry(candidate.text).or_insert_with(|| self.group(source));
+                group.candidates.push(index);
+            }
+            heap.push(Ranked {
+                ratio: self.gain(&candidate.names, candidate.focus) / candidate.cost as f32,
+                index,
+            });
+        }
+        let mut taken = Vec::new();
+        while let Some(ranked) = heap.pop() {
+            let candidate = &candidates[ranked.index];
+            let group = groups.get(&candidate.text);
+            // A single passage stands by itself; from the second on it is said what they come from.
+            let opens = group.is_some_and(|group| group.passages.len() == 1);
+            let mut gain = self.gain(&candidate.names, candidate.focus);
+            let mut cost = candidate.cost;
+            if let (true, Some(group)) = (opens, group) {
+                gain += self.gain(&group.names, 0.0);
+                cost += group.cost;
+            }
+            let is_full = group.is_some_and(|group| group.bytes + candidate.line.len() > GROUP_BYTES_MAX);
+            if cost > self.left || gain <= 0.0 || is_full {
                 continue;
             }
-            let gain = self.gain(&candidate);
-            if gain <= 0.0 {
+            let ratio = gain / cost as f32;
+            if heap.peek().is_some_and(|next| next.ratio > ratio) {
+                if ratio < ranked.ratio {
+                    let index = ranked.index;
+                    heap.push(Ranked { ratio, index });
+                }
                 continue;
             }
-            candidate.ratio = gain / candidate.cost as f32;
-            if heap.peek().is_some_and(|next| next.ratio > candidate.ratio) {
-                heap.push(candidate);
+            let Some(group) = groups.get_mut(&candidate.text) else {
+                let candidate = candidate.clone();
+                self.add_passage(candidate);
                 continue;
+            };
+            for (name, state) in candidate.names.iter().chain(if opens { &group.names } else { &[][..] }) {
+                self.covered[*name] = self.covered[*name].max(*state);
             }
-            let spoken = &self.extractor.texts[candidate.text as usize];
-            let origin = match spoken.class {
-                Class::User => Origin::User,
-                Class::Assistant | Class::Call | Class::Written => Origin::Assistant,
-                Class::Result => Origin::Tool,
-            };
-            let provenance = Provenance {
-                message: spoken.message,
-                at_ms: spoken.at_ms,
-            };
-            let mut share = self.left;
-            let entry = Entry::Reference {
-                text: candidate.line,
-            };
-            self.add(entry, origin, provenance, &mut share);
+            self.left -= cost;
+            group.bytes += candidate.line.len() + BETWEEN.len();
+            group.passages.push(Passage {
+                start: candidate.start,
+                line: candidate.line.clone(),
+            });
+            taken.push(candidate.text);
+            if opens {
+                // What had to pay for the key does so no longer.
+                for index in group.candidates.clone() {
+                    let candidate = &candidates[index];
+                    let ratio = self.gain(&candidate.names, candidate.focus) / candidate.cost as f32;
+                    heap.push(Ranked { ratio, index });
+                }
+            }
+        }
+        Groups { groups, taken }
+    }
+
+    fn group(&self, source: u32) -> Group {
+        let key = excerpt(&self.clean(&self.extractor.sources[source as usize]), 90);
+        let line = format!("> {key}:\n");
+        Group {
+            cost: (self.limit.count)(&line),
+            names: self.names_in(&line),
+            key,
+            bytes: 0,
+            passages: Vec::new(),
+            candidates: Vec::new(),
         }
     }
 
-    fn gain(&self, candidate: &Candidate) -> f32 {
+    fn add_passage(&mut self, candidate: Candidate) {
+        let spoken = &self.extractor.texts[candidate.text as usize];
+        let origin = match spoken.class {
+            Class::User => Origin::User,
+            Class::Assistant | Class::Call | Class::Written => Origin::Assistant,
+            Class::Result => Origin::Tool,
+        };
+        let provenance = Provenance {
+            message: spoken.message,
+            at_ms: spoken.at_ms,
+        };
+        let mut share = self.left;
+        let entry = Entry::Reference {
+            text: candidate.line,
+        };
+        self.add(entry, origin, provenance, &mut share);
+    }
+
+    fn gain(&self, names: &[(usize, u8)], focus: f32) -> f32 {
         let worth = |state: u8| match state {
             0 => 0.0,
             1 => 1.0,
             _ => 1.0 + CONTEXT_WORTH,
         };
-        let names: f32 = candidate
-            .names
+        let names: f32 = names
             .iter()
             .map(|(name, state)| {
                 self.need[*name] * (worth(*state) - worth(self.covered[*name].min(*state)))
             })
             .sum();
-        names + candidate.focus * FOCUS_WORTH
+        names + focus * FOCUS_WORTH
     }
 
-    fn candidates(&self) -> BinaryHeap<Candidate> {
+    fn collect(&self, candidates: &mut Vec<Candidate>) {
         let names = &self.extractor.names;
         let mut order: Vec<usize> = (0..names.all.len())
             .filter(|name| self.covered[*name] < 2)
@@ -94,7 +229,6 @@ impl Packing<'_> {
         order.sort_by(by_need);
         let mut decoded: HashMap<u32, Cow<'_, str>> = HashMap::new();
         let mut seen = HashSet::new();
-        let mut heap = BinaryHeap::new();
         for name in order {
             for line in &names.all[name].lines {
                 let line = names.lines[*line as usize];
@@ -111,30 +245,27 @@ impl Packing<'_> {
                     };
                     let window = window(&whole, at, shown.len(), before, length);
                     if seen.insert((line.text, window.to_owned())) {
-                        heap.push(self.candidate(window, line.text));
+                        candidates.push(self.candidate(window, line.text, range.start));
                     }
                 }
             }
         }
-        self.focus_candidates(&mut heap);
-        heap
+        self.focus_candidates(candidates);
     }
 
-    fn candidate(&self, line: &str, text: u32) -> Candidate {
-        let mut candidate = Candidate {
-            ratio: 0.0,
+    fn candidate(&self, line: &str, text: u32, start: usize) -> Candidate {
+        Candidate {
             cost: (self.limit.count)(&format!("- {line}\n")),
             names: self.names_in(line),
             focus: self.focus_in(line),
             text,
+            start,
             line: line.to_owned(),
-        };
-        candidate.ratio = self.gain(&candidate) / candidate.cost as f32;
-        candidate
+        }
     }
 
     /// The newest lines that hold words of the focus.
-    fn focus_candidates(&self, heap: &mut BinaryHeap<Candidate>) {
+    fn focus_candidates(&self, candidates: &mut Vec<Candidate>) {
         if self.focus.is_empty() {
             return;
         }
@@ -150,7 +281,7 @@ impl Packing<'_> {
                 let at = self.first_focus(&line).unwrap_or(0);
                 let window = window(&line, at, 1, 80, 200);
                 if !window.is_empty() && seen.insert(window.to_owned()) {
-                    heap.push(self.candidate(window, number as u32));
+                    candidates.push(self.candidate(window, number as u32, 0));
                     count += 1;
                 }
                 if count >= FOCUS_LINES_MAX {
@@ -276,36 +407,41 @@ impl Packing<'_> {
     }
 }
 
+#[derive(Clone)]
 struct Candidate {
-    ratio: f32,
     cost: usize,
     names: Vec<(usize, u8)>,
     /// Words of the focus in it.
     focus: f32,
     text: u32,
+    /// Where the line begins in the text, bytes.
+    start: usize,
     line: String,
 }
 
-impl PartialEq for Candidate {
+/// A candidate by what it brings per token.
+struct Ranked {
+    ratio: f32,
+    index: usize,
+}
+
+impl PartialEq for Ranked {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Candidate {}
+impl Eq for Ranked {}
 
-impl PartialOrd for Candidate {
+impl PartialOrd for Ranked {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Candidate {
+impl Ord for Ranked {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.ratio
-            .total_cmp(&other.ratio)
-            .then_with(|| other.text.cmp(&self.text))
-            .then_with(|| self.line.cmp(&other.line))
+        self.ratio.total_cmp(&other.ratio).then_with(|| other.index.cmp(&self.index))
     }
 }
 
