@@ -58,6 +58,7 @@ pub struct Extractor<'r> {
     chain: Chain,
     folder: Option<String>,
     texts: Vec<Spoken>,
+    moment: rank::Moment,
     /// What the texts of tool results are the results of.
     sources: Vec<String>,
     source_index: HashMap<String, u32>,
@@ -180,6 +181,7 @@ impl Extractor<'_> {
             chain: Chain::new(),
             folder: None,
             texts: Vec::new(),
+            moment: rank::Moment::default(),
             sources: Vec::new(),
             source_index: HashMap::new(),
             names: Names::default(),
@@ -284,6 +286,8 @@ impl<'r> Extractor<'r> {
             kept = Text::plain(buffer.clone());
         }
         self.names.note(number, class, &buffer, 0);
+        self.moment.texts = number + 1;
+        self.moment.last[class as usize] = number + 1;
         self.buffer = buffer;
         self.texts.push(Spoken {
             message: self.messages,
@@ -595,11 +599,10 @@ impl<'r> Extractor<'r> {
     /// The features of every name, for fitting [`rank`]: name, features, whether the name is only in written text.
     #[doc(hidden)]
     pub fn name_features(&self) -> Vec<(String, [f32; rank::FEATURES])> {
-        let texts = self.texts.len() as u32;
         self.names
             .all
             .iter()
-            .map(|name| (name.text.to_string(), rank::features(name, texts)))
+            .map(|name| (name.text.to_string(), rank::features(name, self.moment)))
             .collect()
     }
 }

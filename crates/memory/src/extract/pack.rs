@@ -11,6 +11,7 @@ use crate::cues::{self, OutputKind, StatementKind};
 use crate::document::{Cover, Entry, Item, Memory, Origin, Provenance, Requested, Status};
 use crate::render::markdown;
 
+use super::passages::Groups;
 use super::tools::{FileUse, PlanState};
 use super::{Extractor, Request, Statement, fold, rank};
 
@@ -25,7 +26,7 @@ pub struct Limit<'a> {
 }
 
 /// Of a user's message this much is quoted, bytes; of the first and the latest more.
-const QUOTE_BYTES: usize = 300;
+const QUOTE_BYTES: usize = 260;
 const LONG_QUOTE_BYTES: usize = 600;
 /// Of an error line this much is quoted, bytes.
 const ERROR_BYTES: usize = 230;
@@ -61,12 +62,12 @@ pub(super) struct Packing<'a> {
 
 impl<'a> Packing<'a> {
     fn new(extractor: &'a Extractor<'a>, limit: &'a Limit<'a>) -> Self {
-        let texts = extractor.texts.len() as u32;
+        let moment = extractor.moment;
         let names = &extractor.names.all;
         Self {
             extractor,
             limit,
-            need: names.iter().map(|name| rank::need(name, texts)).collect(),
+            need: names.iter().map(|name| rank::need(name, moment)).collect(),
             covered: vec![0; names.len()],
             root: extractor.root(),
             focus: focus_words(limit.focus.unwrap_or("")),
@@ -83,7 +84,7 @@ impl<'a> Packing<'a> {
         // Pieces that are counted one by one can cost a little less than the whole.
         let margin = self.limit.tokens / 200;
         self.left = self.left.saturating_sub((self.limit.count)(&overhead) + margin);
-        self.ledger(Holds::Yes, self.share(40));
+        self.ledger(Holds::Yes, self.share(30));
         self.requests();
         self.state();
         self.next_steps();
@@ -93,7 +94,16 @@ impl<'a> Packing<'a> {
         self.outcomes();
         self.ledger(Holds::NoLonger, self.share(8));
         self.folder();
-        let mut groups = self.references();
+        // The larger the memory, the less the next passage brings beside a list of further names.
+        let reserve = self.share((self.limit.tokens / 175).saturating_sub(2).clamp(4, 22));
+        self.left = self.left.saturating_sub(reserve);
+        let mut groups = Groups::default();
+        self.references(&mut groups);
+        self.left += reserve;
+        let mut further = self.further_names();
+        if self.left > self.limit.tokens / 50 {
+            self.references(&mut groups);
+        }
         let mut memory = self.empty();
         let items = std::mem::take(&mut self.items);
         loop {
@@ -106,8 +116,16 @@ impl<'a> Packing<'a> {
                 };
                 memory.items.push(self.item(entry, Origin::Tool, provenance, Status::Active));
             }
+            if let Some(entry) = further_entry(&further) {
+                let provenance = Provenance {
+                    message: self.extractor.messages.saturating_sub(1),
+                    at_ms: None,
+                };
+                memory.items.push(self.item(entry, Origin::Code, provenance, Status::Active));
+            }
             memory.items.sort_by_key(|item| (item.entry.section(), item.provenance.message));
-            if (self.limit.count)(&markdown::render(&memory)) <= self.limit.tokens || !groups.pop() {
+            let is_over = (self.limit.count)(&markdown::render(&memory)) > self.limit.tokens;
+            if !is_over || (further.pop().is_none() && !groups.pop()) {
                 break;
             }
         }
@@ -219,7 +237,7 @@ impl<'a> Packing<'a> {
         let extractor = self.extractor;
         let requests = &extractor.requests;
         let Some(latest) = requests.len().checked_sub(1) else { return };
-        let mut share = self.share(40);
+        let mut share = self.share(25);
         let order = std::iter::once(latest).chain((0..latest.min(1)).chain((1..latest).rev()));
         for index in order {
             let request: &Request = &requests[index];
@@ -339,7 +357,7 @@ impl<'a> Packing<'a> {
     }
 
     fn errors(&mut self) {
-        let mut share = self.share(7);
+        let mut share = self.share(6);
         let mut errors: Vec<_> =
             self.extractor.errors.iter().filter(|error| error.score >= 50).collect();
         errors.sort_by_key(|error| Reverse((error.score / 20, error.message)));
@@ -360,9 +378,9 @@ impl<'a> Packing<'a> {
     fn statements(&mut self) {
         let extractor = self.extractor;
         for (kind, percent) in [
-            (StatementKind::Decision, 5),
-            (StatementKind::Eliminated, 3),
-            (StatementKind::Completed, 4),
+            (StatementKind::Decision, 3),
+            (StatementKind::Eliminated, 2),
+            (StatementKind::Completed, 2),
         ] {
             let mut share = self.share(percent);
             let mut found: Vec<&Statement> =
@@ -428,6 +446,46 @@ impl<'a> Packing<'a> {
         }
     }
 
+    /// Names that no passage brought along, the most likely ones that fit: something to search the archive for.
+    fn further_names(&mut self) -> Vec<String> {
+        const FEWEST: usize = 3;
+        const NEED_MIN: f32 = 0.001;
+        let names = &self.extractor.names.all;
+        let frame = (self.limit.count)(&format!("- {FURTHER}\n")) + 2;
+        let mut left = self.left.saturating_sub(frame);
+        let mut order: Vec<usize> = (0..names.len())
+            .filter(|name| self.covered[*name] == 0 && self.need[*name] > NEED_MIN)
+            .collect();
+        order.sort_by(|a, b| self.need[*b].total_cmp(&self.need[*a]).then(a.cmp(b)));
+        order.truncate(left);
+        let mut ranked: Vec<(f32, usize, usize)> = order
+            .into_iter()
+            .map(|name| {
+                let cost = (self.limit.count)(&format!(", {}", self.relative(&names[name].text)));
+                (self.need[name] / cost as f32, cost, name)
+            })
+            .collect();
+        ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.2.cmp(&b.2)));
+        let mut further: Vec<String> = Vec::new();
+        let mut taken = Vec::new();
+        for (_, cost, name) in ranked {
+            let shown = self.relative(&names[name].text);
+            if cost <= left && further.iter().all(|known| !known.contains(shown)) {
+                left -= cost;
+                further.push(shown.to_owned());
+                taken.push(name);
+            }
+        }
+        if further.len() < FEWEST {
+            return Vec::new();
+        }
+        for name in taken {
+            self.covered[name] = 1;
+        }
+        self.left = left;
+        further
+    }
+
     fn folder(&mut self) {
         if !self.root.is_empty() {
             let text = format!("Paths are relative to {}", self.root);
@@ -445,6 +503,15 @@ impl<'a> Packing<'a> {
             .filter(|rest| !rest.is_empty())
             .unwrap_or(path)
     }
+}
+
+/// How the list of further names begins.
+const FURTHER: &str = "Further names in use: ";
+
+fn further_entry(names: &[String]) -> Option<Entry> {
+    (!names.is_empty()).then(|| Entry::Reference {
+        text: format!("{FURTHER}{}", names.join(", ")),
+    })
 }
 
 /// Whether entries of the ledger still hold.

@@ -16,7 +16,7 @@ use super::names::Class;
 use super::pack::{Packing, excerpt};
 
 /// Names that passages are looked for, per 1,000 tokens of the limit.
-const NAMES_PER_THOUSAND: usize = 300;
+const NAMES_PER_THOUSAND: usize = 400;
 /// Words that must stand around a name for it to be understood.
 const CONTEXT_WORDS: usize = 3;
 /// How near they must stand, bytes.
@@ -29,7 +29,7 @@ const FOCUS_WORTH: f32 = 2.0;
 const FOCUS_LINES_MAX: usize = 400;
 
 /// What may stand in one entry made of passages from one source, bytes.
-const GROUP_BYTES_MAX: usize = 2400;
+const GROUP_BYTES_MAX: usize = 4000;
 /// Between passages of one source.
 const BETWEEN: &str = " · ";
 
@@ -50,6 +50,7 @@ struct Passage {
 }
 
 /// The passages that were taken from tool results.
+#[derive(Default)]
 pub(super) struct Groups {
     /// By the text that they stand in.
     groups: HashMap<u32, Group>,
@@ -102,10 +103,13 @@ impl Groups {
 
 impl Packing<'_> {
     /// Fills what is left with the passages that bring the most expected use per token.
-    pub(super) fn references(&mut self) -> Groups {
+    pub(super) fn references(&mut self, groups: &mut Groups) {
         let mut candidates = Vec::new();
         self.collect(&mut candidates);
-        let mut groups: HashMap<u32, Group> = HashMap::new();
+        let Groups { groups, taken } = groups;
+        for group in groups.values_mut() {
+            group.candidates.clear();
+        }
         let mut heap = BinaryHeap::new();
         for (index, candidate) in candidates.iter().enumerate() {
             if let Some(source) = self.extractor.texts[candidate.text as usize].source {
@@ -117,7 +121,6 @@ impl Packing<'_> {
                 index,
             });
         }
-        let mut taken = Vec::new();
         while let Some(ranked) = heap.pop() {
             let candidate = &candidates[ranked.index];
             let group = groups.get(&candidate.text);
@@ -165,7 +168,6 @@ impl Packing<'_> {
                 }
             }
         }
-        Groups { groups, taken }
     }
 
     fn group(&self, source: u32) -> Group {

@@ -7,11 +7,19 @@ use super::identifiers::Shape;
 use super::names::{Class, Name};
 
 /// Number of features.
-pub const FEATURES: usize = 50;
+pub const FEATURES: usize = 58;
 
-/// The features of a name after `texts` texts.
-pub(crate) fn features(name: &Name, texts: u32) -> [f32; FEATURES] {
+/// Where a transcript stands: how many texts it has, and the last of each speaker, counted from 1.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Moment {
+    pub(crate) texts: u32,
+    pub(crate) last: [u32; 5],
+}
+
+/// The features of a name at a moment.
+pub(crate) fn features(name: &Name, moment: Moment) -> [f32; FEATURES] {
     let mut out = [0.0; FEATURES];
+    let texts = moment.texts;
     let total = texts.max(1) as f32;
     let log = |count: u32| (count as f32).ln_1p();
     for class in 0..5 {
@@ -44,6 +52,18 @@ pub(crate) fn features(name: &Name, texts: u32) -> [f32; FEATURES] {
     out[47] = f32::from(name.counts[Class::Result as usize] == uses);
     out[48] = f32::from(name.text.bytes().filter(|byte| *byte == b'/').count() > 1);
     out[49] = f32::from(uses == 1);
+    let weighed = 3.0 * name.counts[0] as f32
+        + 2.0 * name.counts[1] as f32
+        + 3.0 * name.counts[2] as f32
+        + 0.3 * name.counts[3] as f32;
+    out[50] = weighed.ln_1p();
+    out[51] = weighed.ln_1p() * (0.3 + out[17]);
+    for class in 0..3 {
+        out[52 + class] = f32::from(name.last[class] > 0 && name.last[class] == moment.last[class]);
+    }
+    out[55] = f32::from(name.counts[0] > 0 && name.counts[3] > 0);
+    out[56] = f32::from(name.counts[1] > 0 && name.counts[3] > 0);
+    out[57] = log(name.counts[3]) * out[17];
     let shape = match name.shape {
         Shape::Url => 0,
         Shape::Email => 1,
@@ -64,9 +84,9 @@ pub(crate) fn features(name: &Name, texts: u32) -> [f32; FEATURES] {
     out
 }
 
-/// The probability that `name` is needed after `texts` texts.
-pub(crate) fn need(name: &Name, texts: u32) -> f32 {
-    let sum: f32 = features(name, texts)
+/// The probability that `name` is needed after a moment.
+pub(crate) fn need(name: &Name, moment: Moment) -> f32 {
+    let sum: f32 = features(name, moment)
         .iter()
         .zip(WEIGHTS)
         .map(|(feature, weight)| feature * weight)
@@ -76,16 +96,17 @@ pub(crate) fn need(name: &Name, texts: u32) -> f32 {
     if uses_words_only { 0.0 } else { probability }
 }
 
-const INTERCEPT: f32 = -1.280;
+const INTERCEPT: f32 = -0.831;
 #[rustfmt::skip]
 const WEIGHTS: [f32; FEATURES] = [
-    -0.056, 0.495, -0.112, 0.295, 0.241, -1.294,
-    1.051, 0.405, 0.599, 0.357, 1.717, 0.318,
-    1.067, -1.847, -0.761, -0.422, -0.202, -1.092,
-    0.077, 0.006, 0.793, -0.522, 0.408, -2.854,
-    1.614, -0.628, -4.435, -1.633, 0.596, 0.636,
-    0.361, -0.876, -1.396, -1.055, -0.214, -1.036,
-    -0.179, -0.074, -0.134, 0.124, -0.110, -0.358,
-    0.150, 0.720, 0.668, -0.185, -0.552, -1.193,
-    0.527, -0.693,
+    0.078, 0.211, -0.456, 0.212, 0.432, -0.847,
+    1.116, 0.335, 0.607, 0.335, -0.381, -0.336,
+    1.125, -2.366, -0.629, -0.450, -0.608, -1.081,
+    0.117, -0.231, 0.783, -0.503, 0.365, -2.999,
+    1.522, -0.678, -4.414, -1.563, 0.482, 0.589,
+    0.316, -0.936, -1.451, -1.141, -0.271, -1.108,
+    -0.024, -0.058, -0.179, 0.155, -0.101, -0.363,
+    0.082, 0.729, 0.709, -0.190, -1.119, -0.888,
+    0.528, -0.709, 0.707, 0.079, 0.579, 0.092,
+    -0.412, 0.597, 0.596, 0.243,
 ];
