@@ -10,9 +10,8 @@ use bytestring::ByteString;
 
 use crate::conversation::{Conversation, ReadError, Source, SourceText};
 use crate::formats::chat_message::{self, string};
-use crate::formats::glance::Glance;
-use crate::formats::moment;
-use crate::formats::recover::rows;
+use crate::formats::rows::rows;
+use crate::formats::times;
 use crate::formats::{Format, Probe};
 use crate::json::{Kind, Raw, Text};
 use crate::message::{
@@ -32,7 +31,7 @@ impl Format for ChatGpt {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        let Some(glance) = Glance::of(probe.text) else {
+        let Some(glance) = probe.glance() else {
             return 0;
         };
         let is_tree = glance.has("mapping")
@@ -47,7 +46,7 @@ impl Format for ChatGpt {
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let found = rows(source);
+        let found = rows(source, &["mapping", "messages"]);
         let mut skipped = found.skipped;
         let mut conversations = Vec::new();
         for (line, row) in found.rows {
@@ -235,7 +234,7 @@ impl Reader {
             message.author = Author::Client;
         }
         message.id = Some(id).filter(|id| !id.is_empty());
-        message.at_ms = created.as_ref().and_then(moment::raw_at_ms);
+        message.at_ms = created.as_ref().and_then(times::from_seconds);
         message.raw = Some(raw.clone());
         self.messages.push(message);
     }

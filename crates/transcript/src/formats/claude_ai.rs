@@ -10,9 +10,8 @@ use bytestring::ByteString;
 
 use crate::conversation::{Conversation, ReadError, Source, SourceText};
 use crate::formats::chat_message::{self, string};
-use crate::formats::glance::Glance;
-use crate::formats::moment;
-use crate::formats::recover::rows;
+use crate::formats::rows::rows;
+use crate::formats::times;
 use crate::formats::{Format, Probe};
 use crate::json::{Kind, Raw};
 use crate::message::{Author, Block, Content, Media, Message, Role};
@@ -30,14 +29,14 @@ impl Format for ClaudeAi {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        match Glance::of(probe.text) {
+        match probe.glance() {
             Some(glance) if glance.has("chat_messages") => 98,
             _ => 0,
         }
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let found = rows(source);
+        let found = rows(source, &["chat_messages"]);
         let mut skipped = found.skipped;
         let mut conversations = Vec::new();
         for (line, row) in found.rows {
@@ -128,7 +127,7 @@ fn add_messages(entry: &Raw, messages: &mut Vec<Message>) {
         return;
     };
     let id = uuid.as_ref().map(string).filter(|id| !id.is_empty());
-    let at_ms = created.as_ref().and_then(moment::raw_at_ms);
+    let at_ms = created.as_ref().and_then(times::from_seconds);
     let mut add = |role: Role, author: Author, blocks: Vec<Block>, raw: Option<Raw>| {
         if !blocks.is_empty() {
             let mut message = Message::new(role, blocks);

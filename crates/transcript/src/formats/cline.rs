@@ -31,15 +31,17 @@ impl Format for Cline {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        if !matches!(probe.first_char(), Some('{' | '[')) {
+        let Some(glance) = probe.glance() else {
             return 0;
-        }
-        let paths = probe.key_paths();
-        let has = |path: &str| paths.contains(path);
-        if has("messages[].role") && has("sessionId") && (has("updated_at") || has("version")) {
+        };
+        let has = |key: &str| glance.has(key);
+        if glance.has_path(&["messages", "role"])
+            && has("sessionId")
+            && (has("updated_at") || has("version"))
+        {
             return 92;
         }
-        if !(has("[].role") && has("[].content")) {
+        if !(glance.is_list && has("role") && has("content")) {
             return 0;
         }
         let tags = [
@@ -49,13 +51,13 @@ impl Format for Cline {
             "truncationParent",
             "modelInfo",
         ];
-        if tags.iter().any(|tag| paths.contains(&format!("[].{tag}"))) {
+        if tags.into_iter().any(has) {
             94
-        } else if has("[].ts") {
+        } else if has("ts") {
             88
-        } else if probe.start().contains("<environment_details>") {
+        } else if probe.head().contains("<environment_details>") {
             86
-        } else if probe.start().contains("<task>") {
+        } else if probe.head().contains("<task>") {
             70
         } else {
             0
@@ -120,7 +122,7 @@ impl Reader {
         let field = |key| value.field(key);
         let place = Place {
             line,
-            at_ms: field("ts").and_then(times::from_value),
+            at_ms: field("ts").and_then(times::from_milliseconds),
             id: field("id").and_then(View::name),
         };
         if field("type").is_some_and(|kind| kind.string().as_deref() == Some("reasoning")) {

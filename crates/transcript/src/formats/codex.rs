@@ -94,7 +94,7 @@ impl Rollout {
     fn add(&mut self, record: View<'_>, line: usize) -> bool {
         let place = Place {
             line,
-            at_ms: record.field("timestamp").and_then(times::from_value),
+            at_ms: record.field("timestamp").and_then(times::from_milliseconds),
         };
         let is_known = match (
             record.string_field("type").as_deref(),

@@ -5,8 +5,7 @@
 
 use crate::conversation::{Conversation, ReadError, Source, SourceText};
 use crate::formats::chat_message::{self, string};
-use crate::formats::glance::Glance;
-use crate::formats::recover::rows;
+use crate::formats::rows::rows;
 use crate::formats::{Format, Probe};
 use crate::json::{Kind, Raw};
 use crate::message::{Message, Role};
@@ -24,7 +23,7 @@ impl Format for FineTune {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        let Some(glance) = Glance::of(probe.text) else {
+        let Some(glance) = probe.glance() else {
             return 0;
         };
         let has_preference = glance.has_path(&["input", "messages"])
@@ -60,7 +59,7 @@ impl Format for FineTune {
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let found = rows(source);
+        let found = rows(source, &["messages", "input", "body", "prompt", "chosen"]);
         let mut skipped = found.skipped;
         let mut conversations = Vec::new();
         for (line, row) in found.rows {

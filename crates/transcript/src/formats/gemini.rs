@@ -33,19 +33,17 @@ impl Format for Gemini {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        match probe.first_char() {
-            Some('{' | '[') => {}
-            _ => return 0,
-        }
-        let paths = probe.key_paths();
-        let has = |path: &str| paths.contains(path);
-        if has("sessionId") && has("projectHash") {
+        let Some(glance) = probe.glance() else {
+            return 0;
+        };
+        let has = |path: &[&str]| glance.has_path(path);
+        if has(&["sessionId"]) && has(&["projectHash"]) {
             return 96;
         }
-        if has("[].role") && has("[].parts") {
+        if glance.is_list && has(&["role"]) && has(&["parts"]) {
             return 85;
         }
-        if has("history[].role") && has("history[].parts") {
+        if has(&["history", "role"]) && has(&["history", "parts"]) {
             return 85;
         }
         probe.best_record(|record| {
@@ -222,7 +220,7 @@ impl Chat {
         entry.messages.retain(|message| !message.blocks.is_empty());
         for message in &mut entry.messages {
             message.position = Position { line };
-            message.at_ms = value.field("timestamp").and_then(times::from_value);
+            message.at_ms = value.field("timestamp").and_then(times::from_milliseconds);
             message.id.clone_from(&entry.id);
         }
         match entry.id.as_ref().and_then(|id| self.by_id.get(id)) {

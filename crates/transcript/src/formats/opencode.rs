@@ -38,14 +38,13 @@ impl Format for OpenCode {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        if !matches!(probe.first_char(), Some('{' | '[')) {
+        let Some(glance) = probe.glance() else {
             return 0;
-        }
-        let paths = probe.key_paths();
-        let has = |path: &str| paths.contains(path) || paths.contains(&format!("[].{path}"));
-        if has("messages[].parts") && has("messages[].info") {
+        };
+        let has = |path: &[&str]| glance.has_path(path);
+        if has(&["messages", "parts"]) && has(&["messages", "info"]) {
             96
-        } else if has("info") && (has("messages") || has("info.projectID")) {
+        } else if has(&["info"]) && (has(&["messages"]) || has(&["info", "projectID"])) {
             80
         } else {
             0
@@ -143,7 +142,7 @@ impl Builder {
         let at_ms = info
             .field("time")
             .and_then(|time| time.field("created"))
-            .and_then(times::from_value);
+            .and_then(times::from_milliseconds);
         let place = Place {
             line,
             at_ms,

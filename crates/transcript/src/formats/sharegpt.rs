@@ -6,8 +6,7 @@
 
 use crate::conversation::{Conversation, ReadError, Source, SourceText};
 use crate::formats::chat_message::{self, string};
-use crate::formats::glance::Glance;
-use crate::formats::recover::rows;
+use crate::formats::rows::rows;
 use crate::formats::{Format, Probe};
 use crate::json::{Kind, Raw, Text};
 use crate::message::{Block, Content, Message, Role, ToolCall, ToolInput, ToolResult};
@@ -36,7 +35,7 @@ impl Format for ShareGpt {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        let Some(glance) = Glance::of(probe.text) else {
+        let Some(glance) = probe.glance() else {
             return 0;
         };
         let has = |list: &str, key: &str| glance.has_path(&[list, key]);
@@ -62,7 +61,7 @@ impl Format for ShareGpt {
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let found = rows(source);
+        let found = rows(source, &[LISTS[0], LISTS[1], LISTS[2], "messages", "from"]);
         let mut skipped = found.skipped;
         let mut conversations = Vec::new();
         // A file that is one conversation: its rows are the messages.

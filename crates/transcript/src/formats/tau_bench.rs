@@ -4,10 +4,10 @@
 //! already flattened to text (`messages_display`); in those the tool calls are lost and only their results stand.
 
 use crate::conversation::{Conversation, ReadError, Skipped, Source, SourceText};
+use crate::document::{Document, has_any};
 use crate::formats::chat_message::{self, string};
-use crate::formats::glance::Glance;
-use crate::formats::moment;
-use crate::formats::recover::{Whole, rows};
+use crate::formats::rows::rows;
+use crate::formats::times;
 use crate::formats::{Format, Probe};
 use crate::json::{Kind, Raw, Text};
 use crate::message::{Block, Content, Message, Role, ToolResult};
@@ -26,7 +26,7 @@ impl Format for TauBench {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        let Some(glance) = Glance::of(probe.text) else {
+        let Some(glance) = probe.glance() else {
             return 0;
         };
         let has_results = glance.has("task_id") && (glance.has("traj") || glance.has("reward"));
@@ -65,16 +65,19 @@ impl Format for TauBench {
     }
 }
 
+/// Where a result has its messages.
+const KEYS: &[&str] = &["traj", "messages", "messages_display"];
+
 /// The conversations of a file: rows of their own, or the `simulations` of one object.
 fn results(source: &SourceText) -> (Vec<(usize, Raw)>, Vec<Skipped>) {
     if source.text.trim_start().starts_with('{')
-        && let Some(whole) = Whole::read(source)
+        && let Ok(whole) = Document::read(source, &[], "", has_any(KEYS))
         && let Some(simulations) = whole.array("simulations")
     {
         let rows = simulations.into_iter().map(|row| (0, row)).collect();
         return (rows, whole.skipped);
     }
-    let found = rows(source);
+    let found = rows(source, KEYS);
     (found.rows, found.skipped)
 }
 
@@ -115,7 +118,7 @@ fn read_messages(raw: &Raw, line: usize) -> Vec<Message> {
         return Vec::new();
     };
     message.position.line = line;
-    message.at_ms = timestamp.as_ref().and_then(moment::raw_at_ms);
+    message.at_ms = timestamp.as_ref().and_then(times::from_seconds);
     if message.role == Role::Tool
         && let [block] = message.blocks.as_mut_slice()
         && let Content::ToolResult(result) = &mut block.content
