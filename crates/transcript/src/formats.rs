@@ -27,6 +27,7 @@ mod tau_bench;
 mod anthropic_content;
 mod chat_message;
 mod glance;
+mod place;
 mod probe;
 mod rows;
 mod times;

@@ -17,7 +17,6 @@ use crate::json::{Kind, Raw, Text};
 use crate::message::{
     Author, Block, Content, Media, Message, Role, ToolCall, ToolInput, ToolResult,
 };
-use crate::source::add_skipped;
 
 pub(crate) struct ChatGpt;
 
@@ -47,31 +46,8 @@ impl Format for ChatGpt {
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
         let found = rows(source, &["mapping", "messages"]);
-        let mut skipped = found.skipped;
-        let mut conversations = Vec::new();
-        for (line, row) in found.rows {
-            match conversation(&row) {
-                Some(conversation) => conversations.push(conversation),
-                None => add_skipped(
-                    &mut skipped,
-                    line,
-                    row.len(),
-                    "no `mapping` or `messages` in it",
-                ),
-            }
-        }
-        // Chats that were opened and never used.
-        conversations.retain(|conversation| !conversation.messages.is_empty());
-        if conversations.is_empty() {
-            return Err(ReadError::NotThatFormat {
-                format: self.name(),
-                reason: "no conversation with a `mapping` in it".to_owned(),
-            });
-        }
-        Ok(Source {
-            format: self.name(),
-            conversations,
-            skipped,
+        found.into_source(self.name(), "`mapping` or `messages`", |row, _| {
+            conversation(row)
         })
     }
 }

@@ -15,7 +15,6 @@ use crate::formats::times;
 use crate::formats::{Format, Probe};
 use crate::json::{Kind, Raw};
 use crate::message::{Author, Block, Content, Media, Message, Role};
-use crate::source::add_skipped;
 
 pub(crate) struct ClaudeAi;
 
@@ -37,27 +36,7 @@ impl Format for ClaudeAi {
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
         let found = rows(source, &["chat_messages"]);
-        let mut skipped = found.skipped;
-        let mut conversations = Vec::new();
-        for (line, row) in found.rows {
-            match conversation(&row) {
-                Some(conversation) => conversations.push(conversation),
-                None => add_skipped(&mut skipped, line, row.len(), "no `chat_messages` in it"),
-            }
-        }
-        // Chats that were opened and never used.
-        conversations.retain(|conversation| !conversation.messages.is_empty());
-        if conversations.is_empty() {
-            return Err(ReadError::NotThatFormat {
-                format: self.name(),
-                reason: "no conversation with `chat_messages` in it".to_owned(),
-            });
-        }
-        Ok(Source {
-            format: self.name(),
-            conversations,
-            skipped,
-        })
+        found.into_source(self.name(), "`chat_messages`", |row, _| conversation(row))
     }
 }
 

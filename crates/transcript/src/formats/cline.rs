@@ -7,13 +7,12 @@
 
 mod xml;
 
-use bytestring::ByteString;
-
 use crate::conversation::{CompactionMark, Conversation, ReadError, Source, SourceText};
 use crate::document::{Document, LineCounter};
+use crate::formats::place::Place;
 use crate::formats::{Format, Probe, anthropic_content, times};
 use crate::json::tape::View;
-use crate::message::{Author, Block, Content, Media, Message, Position, Role};
+use crate::message::{Author, Block, Content, Media, Message, Role};
 use crate::usage::Usage;
 
 const OPAQUE: &[&str] = &["input", "reasoning_details"];
@@ -201,21 +200,6 @@ impl Reader {
     }
 }
 
-struct Place {
-    line: usize,
-    at_ms: Option<i64>,
-    id: Option<ByteString>,
-}
-
-impl Place {
-    fn put(&self, mut message: Message) -> Message {
-        message.position = Position { line: self.line };
-        message.at_ms = self.at_ms;
-        message.id.clone_from(&self.id);
-        message
-    }
-}
-
 /// Anthropic blocks, and the SDK's `file` block.
 fn content(value: View<'_>) -> Vec<Block> {
     if !value.is_array() {
@@ -254,12 +238,7 @@ fn reasoning_text(value: View<'_>) -> crate::json::Text {
 }
 
 fn usage(value: View<'_>) -> Option<Usage> {
-    let tokens = |key| {
-        value
-            .field(key)
-            .map(anthropic_content::tokens)
-            .unwrap_or_default()
-    };
+    let tokens = |key| anthropic_content::tokens(value, key);
     let usage = Usage {
         uncached: tokens("inputTokens"),
         cache_write: tokens("cacheWriteTokens"),

@@ -9,7 +9,6 @@ use crate::formats::rows::rows;
 use crate::formats::{Format, Probe};
 use crate::json::{Kind, Raw};
 use crate::message::{Message, Role};
-use crate::source::add_skipped;
 
 pub(crate) struct FineTune;
 
@@ -60,25 +59,7 @@ impl Format for FineTune {
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
         let found = rows(source, &["messages", "input", "body", "prompt", "chosen"]);
-        let mut skipped = found.skipped;
-        let mut conversations = Vec::new();
-        for (line, row) in found.rows {
-            match conversation(&row, line) {
-                Some(conversation) => conversations.push(conversation),
-                None => add_skipped(&mut skipped, line, row.len(), "no messages in it"),
-            }
-        }
-        if conversations.is_empty() {
-            return Err(ReadError::NotThatFormat {
-                format: self.name(),
-                reason: "no row with `messages` in it".to_owned(),
-            });
-        }
-        Ok(Source {
-            format: self.name(),
-            conversations,
-            skipped,
-        })
+        found.into_source(self.name(), "messages", conversation)
     }
 }
 

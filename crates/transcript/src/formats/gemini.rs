@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use bytestring::ByteString;
 
-use crate::conversation::{Conversation, Problem, ReadError, Source, SourceText};
+use crate::conversation::{Conversation, ReadError, Source, SourceText};
 use crate::document::{Document, LineCounter};
 use crate::formats::{Format, Probe, anthropic_content, times};
 use crate::json::tape::{Tape, View};
@@ -243,16 +243,7 @@ impl Chat {
             }
             conversation.messages.extend(entry.messages);
         }
-        if self.rewound > 0 {
-            conversation.problems.push(Problem {
-                code: "rolled-back",
-                message: conversation.messages.len().saturating_sub(1),
-                text: format!(
-                    "{} messages were rewound and are not in the history",
-                    self.rewound
-                ),
-            });
-        }
+        conversation.note_left_out(self.rewound, "rewound");
         conversation
     }
 }
@@ -341,12 +332,7 @@ fn result_content(result: View<'_>) -> Vec<Block> {
 
 /// `input` includes what was read from the cache; thoughts are counted apart from the output.
 fn usage(value: View<'_>) -> Option<Usage> {
-    let tokens = |key| {
-        value
-            .field(key)
-            .map(anthropic_content::tokens)
-            .unwrap_or_default()
-    };
+    let tokens = |key| anthropic_content::tokens(value, key);
     let usage = Usage {
         uncached: tokens("input").saturating_sub(tokens("cached")),
         cache_write: 0,

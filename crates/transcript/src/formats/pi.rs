@@ -334,12 +334,7 @@ fn block(value: View<'_>) -> Block {
 
 /// `input` does not include what was read from or written to the cache.
 fn usage(value: View<'_>) -> Option<Usage> {
-    let tokens = |key| {
-        value
-            .field(key)
-            .map(anthropic_content::tokens)
-            .unwrap_or_default()
-    };
+    let tokens = |key| anthropic_content::tokens(value, key);
     let usage = Usage {
         uncached: tokens("input"),
         cache_write: tokens("cacheWrite"),

@@ -1,6 +1,6 @@
 //! Files of many JSON values: one array, JSON Lines, or values one after the other, whatever state they are in.
 
-use crate::conversation::{Skipped, SourceText};
+use crate::conversation::{Conversation, ReadError, Skipped, Source, SourceText};
 use crate::document::{Document, LineCounter, has_any};
 use crate::json::{JsonErrorKind, Raw};
 use crate::source::add_skipped;
@@ -12,6 +12,40 @@ pub(crate) struct Rows {
     pub(crate) rows: Vec<(usize, Raw)>,
     /// What was passed over.
     pub(crate) skipped: Vec<Skipped>,
+}
+
+impl Rows {
+    /// The source of a format whose rows are conversations, each of them read by `conversation`. `wanted` says in words
+    /// what a row must have.
+    ///
+    /// Conversations without messages are left out: they were opened and never used.
+    pub(crate) fn into_source(
+        self,
+        format: &'static str,
+        wanted: &str,
+        conversation: impl Fn(&Raw, usize) -> Option<Conversation>,
+    ) -> Result<Source, ReadError> {
+        let mut skipped = self.skipped;
+        let mut conversations = Vec::new();
+        for (line, row) in self.rows {
+            match conversation(&row, line) {
+                Some(found) => conversations.push(found),
+                None => add_skipped(&mut skipped, line, row.len(), &format!("no {wanted} in it")),
+            }
+        }
+        conversations.retain(|conversation| !conversation.messages.is_empty());
+        if conversations.is_empty() {
+            return Err(ReadError::NotThatFormat {
+                format,
+                reason: format!("no object with {wanted} in it"),
+            });
+        }
+        Ok(Source {
+            format,
+            conversations,
+            skipped,
+        })
+    }
 }
 
 /// Reads every value of `source`, in time linear to its length whatever the damage.

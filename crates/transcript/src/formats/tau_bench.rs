@@ -3,15 +3,14 @@
 //! A results file holds one conversation for each task and trial. The few-shot files hold conversations that were
 //! already flattened to text (`messages_display`); in those the tool calls are lost and only their results stand.
 
-use crate::conversation::{Conversation, ReadError, Skipped, Source, SourceText};
+use crate::conversation::{Conversation, ReadError, Source, SourceText};
 use crate::document::{Document, has_any};
 use crate::formats::chat_message::{self, string};
-use crate::formats::rows::rows;
+use crate::formats::rows::{Rows, rows};
 use crate::formats::times;
 use crate::formats::{Format, Probe};
 use crate::json::{Kind, Raw, Text};
 use crate::message::{Block, Content, Message, Role, ToolResult};
-use crate::source::add_skipped;
 use crate::usage::Usage;
 
 pub(crate) struct TauBench;
@@ -42,26 +41,11 @@ impl Format for TauBench {
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let (rows, mut skipped) = results(source);
-        let mut conversations = Vec::new();
-        for (line, row) in rows {
-            match conversation(&row, line) {
-                Some(conversation) => conversations.push(conversation),
-                None => add_skipped(&mut skipped, line, row.len(), "no trajectory in it"),
-            }
-        }
-        conversations.retain(|conversation| !conversation.messages.is_empty());
-        if conversations.is_empty() {
-            return Err(ReadError::NotThatFormat {
-                format: self.name(),
-                reason: "no object with `traj`, `messages` or `messages_display` in it".to_owned(),
-            });
-        }
-        Ok(Source {
-            format: self.name(),
-            conversations,
-            skipped,
-        })
+        results(source).into_source(
+            self.name(),
+            "`traj`, `messages` or `messages_display`",
+            conversation,
+        )
     }
 }
 
@@ -69,16 +53,17 @@ impl Format for TauBench {
 const KEYS: &[&str] = &["traj", "messages", "messages_display"];
 
 /// The conversations of a file: rows of their own, or the `simulations` of one object.
-fn results(source: &SourceText) -> (Vec<(usize, Raw)>, Vec<Skipped>) {
+fn results(source: &SourceText) -> Rows {
     if source.text.trim_start().starts_with('{')
         && let Ok(whole) = Document::read(source, &[], "", has_any(KEYS))
         && let Some(simulations) = whole.array("simulations")
     {
-        let rows = simulations.into_iter().map(|row| (0, row)).collect();
-        return (rows, whole.skipped);
+        return Rows {
+            rows: simulations.into_iter().map(|row| (0, row)).collect(),
+            skipped: whole.skipped,
+        };
     }
-    let found = rows(source, KEYS);
-    (found.rows, found.skipped)
+    rows(source, KEYS)
 }
 
 fn conversation(row: &Raw, line: usize) -> Option<Conversation> {
