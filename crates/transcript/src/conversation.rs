@@ -43,6 +43,19 @@ pub struct Conversation {
     pub body: Option<Raw>,
 }
 
+impl Conversation {
+    /// Notes that the source has `count` messages which its user has taken back.
+    pub(crate) fn note_left_out(&mut self, count: usize, how: &str) {
+        if count > 0 {
+            self.problems.push(Problem {
+                code: "rolled-back",
+                message: self.messages.len().saturating_sub(1),
+                text: format!("{count} messages were {how} and are not in the history"),
+            });
+        }
+    }
+}
+
 /// Where the source's own tool compacted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactionMark {

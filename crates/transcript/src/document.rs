@@ -5,6 +5,7 @@ use std::ops::Range;
 use bytestring::ByteString;
 
 use crate::conversation::{ReadError, Skipped, SourceText};
+use crate::json::Raw;
 use crate::json::tape::{Repair, Tape, View};
 use crate::source::add_skipped;
 
@@ -14,6 +15,8 @@ pub(crate) struct Document {
     tape: Tape,
     /// What stands behind the part that is whole.
     pub(crate) skipped: Vec<Skipped>,
+    /// Whether another array or object follows a document that is whole.
+    pub(crate) is_followed: bool,
 }
 
 /// How many times its own length may be read of what stands behind a break, to find elements in it.
@@ -28,7 +31,7 @@ impl Document {
         source: &SourceText,
         opaque: &[&str],
         format: &'static str,
-        is_element: fn(View<'_>) -> bool,
+        is_element: impl Fn(View<'_>) -> bool,
     ) -> Result<Self, ReadError> {
         let mut tape = Tape::default();
         let mut skipped = Vec::new();
@@ -42,7 +45,8 @@ impl Document {
                     add_skipped(&mut skipped, line, rest.len(), reason);
                 }
                 return Ok(Self {
-                    text,
+                    is_followed: rest.starts_with(['[', '{']),
+                    text: text.clone(),
                     tape,
                     skipped,
                 });
@@ -67,6 +71,7 @@ impl Document {
             text: repaired,
             tape,
             skipped,
+            is_followed: false,
         })
     }
 
@@ -75,10 +80,36 @@ impl Document {
         self.tape.root(&self.text)
     }
 
+    /// The field `name` of the document, as a slice.
+    pub(crate) fn field(&self, name: &str) -> Option<Raw> {
+        self.root().field(name).map(View::raw)
+    }
+
+    /// The elements of a document that is an array, as slices.
+    pub(crate) fn elements(&self) -> Option<Vec<Raw>> {
+        list(self.root())
+    }
+
+    /// The elements of the array field `name`, as slices.
+    pub(crate) fn array(&self, name: &str) -> Option<Vec<Raw>> {
+        list(self.root().field(name)?)
+    }
+
     /// Its text.
     pub(crate) fn text(&self) -> &ByteString {
         &self.text
     }
+}
+
+fn list(value: View<'_>) -> Option<Vec<Raw>> {
+    value
+        .is_array()
+        .then(|| value.elements().map(View::raw).collect())
+}
+
+/// Whether a value is an object with one of `keys`, by which the elements of a format's lists are known.
+pub(crate) fn has_any(keys: &[&str]) -> impl Fn(View<'_>) -> bool {
+    |value| value.fields().any(|(key, _)| keys.contains(&&*key))
 }
 
 /// Whole objects behind a break.
@@ -86,7 +117,7 @@ fn elements(
     text: &ByteString,
     from: usize,
     opaque: &[&str],
-    is_element: fn(View<'_>) -> bool,
+    is_element: impl Fn(View<'_>) -> bool,
 ) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let mut tape = Tape::default();
@@ -181,6 +212,17 @@ mod tests {
         check("{\"a\":1}\n{\"a\":2}", "{\"a\":1}", &[(1, 7)]);
         check("{\"a\":[1,\n2,\n\"x", "{\"a\":[1,\n2]}", &[(3, 4)]);
         check("[{\"a\":1},\n{\"a\" 2}]", "[{\"a\":1}]", &[(2, 10)]);
+    }
+
+    #[test]
+    fn slices_are_given_of_what_is_there() {
+        let source = SourceText::from_text("{\"t\":\"x\",\"list\":[1,{\"x\":2},{\"y\": ");
+        let document = Document::read(&source, &[], "test", has_any(&["y"])).unwrap();
+        assert_eq!(document.field("t").unwrap().as_str(), "\"x\"");
+        let list = document.array("list").unwrap();
+        let values: Vec<_> = list.iter().map(Raw::as_str).collect();
+        assert_eq!(values, ["1", "{\"x\":2}"]);
+        assert_eq!((document.array("t"), document.elements()), (None, None));
     }
 
     #[test]

@@ -138,6 +138,19 @@ pub struct Media {
     pub name: Option<ByteString>,
 }
 
+impl Media {
+    /// The content that it is by its media type: a picture, else a document.
+    #[must_use]
+    pub fn into_content(self) -> Content {
+        let kind = self.media_type.as_deref().unwrap_or_default();
+        if kind.starts_with("image/") {
+            Content::Image(self)
+        } else {
+            Content::Document(self)
+        }
+    }
+}
+
 impl Message {
     /// A message with nothing but a role and blocks.
     #[must_use]

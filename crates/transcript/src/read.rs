@@ -131,6 +131,17 @@ mod tests {
         );
     }
 
+    #[test]
+    fn repairs_of_a_request_are_reported_once() {
+        let bytes = b"{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"caf\xc3\"}]}";
+        let text = SourceText::from_bytes(bytes.to_vec());
+        for from in ["anthropic", "openai-chat"] {
+            let source = read(&text, Some(from)).unwrap();
+            assert_eq!(source.skipped, text.skipped);
+            assert_eq!(source.skipped.len(), 1);
+        }
+    }
+
     #[track_caller]
     fn check_format(text: &str, format: &str) {
         let source = read(&SourceText::from_text(text), None).unwrap();

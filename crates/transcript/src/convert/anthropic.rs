@@ -79,11 +79,12 @@ impl<'a> Writer<'a, '_> {
     fn begins_with_compaction(&self, draft: &Draft<'_>) -> bool {
         !self.options.drop_sealed
             && draft.turns.first().is_some_and(|turn| {
-                matches!(
-                    turn.parts.first(),
-                    Some(Part { what: What::Block(Content::Compaction(Some(_))), block: Some(block), .. })
-                        if block.raw.is_some()
-                )
+                turn.speaker == Speaker::Assistant
+                    && matches!(
+                        turn.parts.first(),
+                        Some(Part { what: What::Block(Content::Compaction(Some(_))), block: Some(block), .. })
+                            if block.raw.is_some()
+                    )
             })
     }
 

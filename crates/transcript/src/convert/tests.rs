@@ -192,6 +192,20 @@ fn a_dangling_call_is_answered_without_a_claim() {
 }
 
 #[test]
+fn a_compaction_among_the_instructions_is_no_first_message() {
+    check(
+        Wire::Anthropic,
+        r#"[{"role":"system","content":[{"type":"compaction","content":"before"}]},{"role":"assistant","content":"a"},{"role":"user","content":"b"}]"#,
+        Wire::Anthropic,
+        &Options::default(),
+        r#"{"role":"user","content":"(The beginning of this conversation is not available.)"}
+{"role":"assistant","content":"a"}
+{"role":"user","content":"b"}"#,
+        &["first-message"],
+    );
+}
+
+#[test]
 fn of_two_results_the_one_that_succeeded_is_kept() {
     check(
         Wire::Anthropic,

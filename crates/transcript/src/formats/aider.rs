@@ -12,8 +12,7 @@ mod scan;
 use bytestring::ByteString;
 
 use crate::conversation::{Conversation, ReadError, Source, SourceText};
-use crate::formats::glance::head;
-use crate::formats::moment;
+use crate::formats::times;
 use crate::formats::{Format, Probe};
 use crate::json::{self, Raw, Text};
 use crate::message::{Author, Block, Content, Message, Role, ToolCall, ToolInput, ToolResult};
@@ -33,7 +32,7 @@ impl Format for Aider {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        let head = head(probe.text);
+        let head = probe.head();
         if scan::find_header(head, 0).is_some() {
             return 97;
         }
@@ -77,7 +76,7 @@ fn conversation(source: &ByteString, session: &Session<'_>) -> Option<Conversati
         },
         edits: 0,
     };
-    let mut at_ms = session.started.and_then(moment::at_ms);
+    let mut at_ms = session.started.and_then(times::from_text);
     for piece in session.pieces() {
         match piece.kind {
             PieceKind::User => reader.user(&piece, at_ms.take()),

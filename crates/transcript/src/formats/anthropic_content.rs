@@ -152,14 +152,18 @@ pub(crate) fn usage(value: View<'_>) -> Option<Usage> {
             "output_tokens" => &mut usage.output,
             _ => continue,
         };
-        *slot = tokens(field);
+        *slot = limited(field);
     }
     (usage != Usage::default()).then_some(usage)
 }
 
-/// A number of tokens. What is more than any model takes is cut, so that sums cannot overflow.
-pub(crate) fn tokens(value: View<'_>) -> u64 {
-    value.as_u64().unwrap_or_default().min(u64::from(u32::MAX))
+/// A number of tokens that a usage tells under `key`. What is more than any model takes is cut, so that sums cannot overflow.
+pub(crate) fn tokens(usage: View<'_>, key: &str) -> u64 {
+    usage.field(key).map_or(0, limited)
+}
+
+fn limited(number: View<'_>) -> u64 {
+    number.as_u64().unwrap_or_default().min(u64::from(u32::MAX))
 }
 
 #[cfg(test)]

@@ -10,15 +10,13 @@ use bytestring::ByteString;
 
 use crate::conversation::{Conversation, ReadError, Source, SourceText};
 use crate::formats::chat_message::{self, string};
-use crate::formats::glance::Glance;
-use crate::formats::moment;
-use crate::formats::recover::rows;
+use crate::formats::rows::rows;
+use crate::formats::times;
 use crate::formats::{Format, Probe};
 use crate::json::{Kind, Raw, Text};
 use crate::message::{
     Author, Block, Content, Media, Message, Role, ToolCall, ToolInput, ToolResult,
 };
-use crate::source::add_skipped;
 
 pub(crate) struct ChatGpt;
 
@@ -32,7 +30,7 @@ impl Format for ChatGpt {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        let Some(glance) = Glance::of(probe.text) else {
+        let Some(glance) = probe.glance() else {
             return 0;
         };
         let is_tree = glance.has("mapping")
@@ -47,32 +45,9 @@ impl Format for ChatGpt {
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let found = rows(source);
-        let mut skipped = found.skipped;
-        let mut conversations = Vec::new();
-        for (line, row) in found.rows {
-            match conversation(&row) {
-                Some(conversation) => conversations.push(conversation),
-                None => add_skipped(
-                    &mut skipped,
-                    line,
-                    row.len(),
-                    "no `mapping` or `messages` in it",
-                ),
-            }
-        }
-        // Chats that were opened and never used.
-        conversations.retain(|conversation| !conversation.messages.is_empty());
-        if conversations.is_empty() {
-            return Err(ReadError::NotThatFormat {
-                format: self.name(),
-                reason: "no conversation with a `mapping` in it".to_owned(),
-            });
-        }
-        Ok(Source {
-            format: self.name(),
-            conversations,
-            skipped,
+        let found = rows(source, &["mapping", "messages"]);
+        found.into_source(self.name(), "`mapping` or `messages`", |row, _| {
+            conversation(row)
         })
     }
 }
@@ -235,7 +210,7 @@ impl Reader {
             message.author = Author::Client;
         }
         message.id = Some(id).filter(|id| !id.is_empty());
-        message.at_ms = created.as_ref().and_then(moment::raw_at_ms);
+        message.at_ms = created.as_ref().and_then(times::from_seconds);
         message.raw = Some(raw.clone());
         self.messages.push(message);
     }

@@ -10,13 +10,11 @@ use bytestring::ByteString;
 
 use crate::conversation::{Conversation, ReadError, Source, SourceText};
 use crate::formats::chat_message::{self, string};
-use crate::formats::glance::Glance;
-use crate::formats::moment;
-use crate::formats::recover::rows;
+use crate::formats::rows::rows;
+use crate::formats::times;
 use crate::formats::{Format, Probe};
 use crate::json::{Kind, Raw};
 use crate::message::{Author, Block, Content, Media, Message, Role};
-use crate::source::add_skipped;
 
 pub(crate) struct ClaudeAi;
 
@@ -30,35 +28,15 @@ impl Format for ClaudeAi {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        match Glance::of(probe.text) {
+        match probe.glance() {
             Some(glance) if glance.has("chat_messages") => 98,
             _ => 0,
         }
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let found = rows(source);
-        let mut skipped = found.skipped;
-        let mut conversations = Vec::new();
-        for (line, row) in found.rows {
-            match conversation(&row) {
-                Some(conversation) => conversations.push(conversation),
-                None => add_skipped(&mut skipped, line, row.len(), "no `chat_messages` in it"),
-            }
-        }
-        // Chats that were opened and never used.
-        conversations.retain(|conversation| !conversation.messages.is_empty());
-        if conversations.is_empty() {
-            return Err(ReadError::NotThatFormat {
-                format: self.name(),
-                reason: "no conversation with `chat_messages` in it".to_owned(),
-            });
-        }
-        Ok(Source {
-            format: self.name(),
-            conversations,
-            skipped,
-        })
+        let found = rows(source, &["chat_messages"]);
+        found.into_source(self.name(), "`chat_messages`", |row, _| conversation(row))
     }
 }
 
@@ -128,7 +106,7 @@ fn add_messages(entry: &Raw, messages: &mut Vec<Message>) {
         return;
     };
     let id = uuid.as_ref().map(string).filter(|id| !id.is_empty());
-    let at_ms = created.as_ref().and_then(moment::raw_at_ms);
+    let at_ms = created.as_ref().and_then(times::from_seconds);
     let mut add = |role: Role, author: Author, blocks: Vec<Block>, raw: Option<Raw>| {
         if !blocks.is_empty() {
             let mut message = Message::new(role, blocks);

@@ -7,13 +7,12 @@
 
 mod xml;
 
-use bytestring::ByteString;
-
 use crate::conversation::{CompactionMark, Conversation, ReadError, Source, SourceText};
 use crate::document::{Document, LineCounter};
+use crate::formats::place::Place;
 use crate::formats::{Format, Probe, anthropic_content, times};
 use crate::json::tape::View;
-use crate::message::{Author, Block, Content, Media, Message, Position, Role};
+use crate::message::{Author, Block, Content, Media, Message, Role};
 use crate::usage::Usage;
 
 const OPAQUE: &[&str] = &["input", "reasoning_details"];
@@ -31,15 +30,17 @@ impl Format for Cline {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        if !matches!(probe.first_char(), Some('{' | '[')) {
+        let Some(glance) = probe.glance() else {
             return 0;
-        }
-        let paths = probe.key_paths();
-        let has = |path: &str| paths.contains(path);
-        if has("messages[].role") && has("sessionId") && (has("updated_at") || has("version")) {
+        };
+        let has = |key: &str| glance.has(key);
+        if glance.has_path(&["messages", "role"])
+            && has("sessionId")
+            && (has("updated_at") || has("version"))
+        {
             return 92;
         }
-        if !(has("[].role") && has("[].content")) {
+        if !(glance.is_list && has("role") && has("content")) {
             return 0;
         }
         let tags = [
@@ -49,13 +50,13 @@ impl Format for Cline {
             "truncationParent",
             "modelInfo",
         ];
-        if tags.iter().any(|tag| paths.contains(&format!("[].{tag}"))) {
+        if tags.into_iter().any(has) {
             94
-        } else if has("[].ts") {
+        } else if has("ts") {
             88
-        } else if probe.start().contains("<environment_details>") {
+        } else if probe.head().contains("<environment_details>") {
             86
-        } else if probe.start().contains("<task>") {
+        } else if probe.head().contains("<task>") {
             70
         } else {
             0
@@ -120,7 +121,7 @@ impl Reader {
         let field = |key| value.field(key);
         let place = Place {
             line,
-            at_ms: field("ts").and_then(times::from_value),
+            at_ms: field("ts").and_then(times::from_milliseconds),
             id: field("id").and_then(View::name),
         };
         if field("type").is_some_and(|kind| kind.string().as_deref() == Some("reasoning")) {
@@ -199,21 +200,6 @@ impl Reader {
     }
 }
 
-struct Place {
-    line: usize,
-    at_ms: Option<i64>,
-    id: Option<ByteString>,
-}
-
-impl Place {
-    fn put(&self, mut message: Message) -> Message {
-        message.position = Position { line: self.line };
-        message.at_ms = self.at_ms;
-        message.id.clone_from(&self.id);
-        message
-    }
-}
-
 /// Anthropic blocks, and the SDK's `file` block.
 fn content(value: View<'_>) -> Vec<Block> {
     if !value.is_array() {
@@ -252,12 +238,7 @@ fn reasoning_text(value: View<'_>) -> crate::json::Text {
 }
 
 fn usage(value: View<'_>) -> Option<Usage> {
-    let tokens = |key| {
-        value
-            .field(key)
-            .map(anthropic_content::tokens)
-            .unwrap_or_default()
-    };
+    let tokens = |key| anthropic_content::tokens(value, key);
     let usage = Usage {
         uncached: tokens("inputTokens"),
         cache_write: tokens("cacheWriteTokens"),

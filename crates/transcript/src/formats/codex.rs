@@ -6,11 +6,12 @@
 
 mod item;
 
-use crate::conversation::{CompactionMark, Conversation, Problem, ReadError, Source, SourceText};
+use crate::conversation::{CompactionMark, Conversation, ReadError, Source, SourceText};
+use crate::formats::place::Place;
 use crate::formats::{Format, Probe, anthropic_content, times};
 use crate::json::tape::View;
 use crate::lines::Lines;
-use crate::message::{Author, Block, Content, Message, Position, Role};
+use crate::message::{Author, Block, Content, Message, Role};
 use crate::usage::Usage;
 
 const OPAQUE: &[&str] = &[
@@ -94,16 +95,17 @@ impl Rollout {
     fn add(&mut self, record: View<'_>, line: usize) -> bool {
         let place = Place {
             line,
-            at_ms: record.field("timestamp").and_then(times::from_value),
+            at_ms: record.field("timestamp").and_then(times::from_milliseconds),
+            id: None,
         };
         let is_known = match (
             record.string_field("type").as_deref(),
             record.field("payload"),
         ) {
             (Some("session_meta"), Some(payload)) => self.add_head(payload),
-            (Some("response_item"), Some(item)) => self.add_item(item, place),
-            (Some("event_msg"), Some(event)) => self.add_event(event, place),
-            (Some("compacted"), Some(payload)) => self.add_compaction(payload, place),
+            (Some("response_item"), Some(item)) => self.add_item(item, &place),
+            (Some("event_msg"), Some(event)) => self.add_event(event, &place),
+            (Some("compacted"), Some(payload)) => self.add_compaction(payload, &place),
             (Some("turn_context"), Some(payload)) => {
                 let text = |key| payload.string_field(key).map(|text| text.into_owned());
                 self.conversation.model = text("model").or(self.conversation.model.take());
@@ -114,7 +116,7 @@ impl Rollout {
             }
             // World states, token records and whatever came later.
             (Some(_), Some(_)) => true,
-            (Some(_), None) => item::is_item(record) && self.add_item(record, place),
+            (Some(_), None) => item::is_item(record) && self.add_item(record, &place),
             (None, None) if record.field("instructions").is_some() => self.add_head(record),
             (None, None) => record.field("record_type").is_some(),
             (None, Some(_)) => false,
@@ -141,7 +143,7 @@ impl Rollout {
         true
     }
 
-    fn add_item(&mut self, item: View<'_>, place: Place) -> bool {
+    fn add_item(&mut self, item: View<'_>, place: &Place) -> bool {
         let Some(mut found) = item::read(item) else {
             return true;
         };
@@ -172,7 +174,7 @@ impl Rollout {
         true
     }
 
-    fn add_event(&mut self, event: View<'_>, place: Place) -> bool {
+    fn add_event(&mut self, event: View<'_>, place: &Place) -> bool {
         let Some(kind) = event.string_field("type") else {
             return false;
         };
@@ -230,7 +232,7 @@ impl Rollout {
         self.is_response_open = false;
     }
 
-    fn add_compaction(&mut self, payload: View<'_>, place: Place) -> bool {
+    fn add_compaction(&mut self, payload: View<'_>, place: &Place) -> bool {
         self.mark_compaction();
         self.is_response_open = false;
         let summary = payload
@@ -267,42 +269,14 @@ impl Rollout {
         if !self.has_items {
             conversation.messages = self.events;
         }
-        if self.rolled_back > 0 {
-            conversation.problems.push(Problem {
-                code: "rolled-back",
-                message: conversation.messages.len().saturating_sub(1),
-                text: format!(
-                    "{} messages were rolled back and are not in the history",
-                    self.rolled_back
-                ),
-            });
-        }
+        conversation.note_left_out(self.rolled_back, "rolled back");
         conversation
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Place {
-    line: usize,
-    at_ms: Option<i64>,
-}
-
-impl Place {
-    fn put(self, mut message: Message) -> Message {
-        message.position = Position { line: self.line };
-        message.at_ms = self.at_ms;
-        message
     }
 }
 
 /// Input counts include what was read from the cache, output counts include reasoning.
 fn usage(value: View<'_>) -> Option<Usage> {
-    let tokens = |key| {
-        value
-            .field(key)
-            .map(anthropic_content::tokens)
-            .unwrap_or_default()
-    };
+    let tokens = |key| anthropic_content::tokens(value, key);
     let cached = tokens("cached_input_tokens");
     let usage = Usage {
         uncached: tokens("input_tokens").saturating_sub(cached),

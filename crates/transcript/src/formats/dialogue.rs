@@ -10,7 +10,6 @@ mod speakers;
 use bytestring::ByteString;
 
 use crate::conversation::{Conversation, ReadError, Source, SourceText};
-use crate::formats::glance::{Glance, head};
 use crate::formats::{Format, Probe};
 use crate::json::Text;
 use crate::message::{Block, Content, Message, Role, ToolResult};
@@ -36,10 +35,10 @@ impl Format for Dialogue {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        if Glance::of(probe.text).is_some_and(|glance| glance.roots > 0) {
+        if probe.glance().is_some_and(|glance| glance.roots > 0) {
             return 0;
         }
-        match Kind::of(head(probe.text)) {
+        match Kind::of(probe.head()) {
             Some(Kind::Named) => 30,
             Some(Kind::Log(_)) => 20,
             None => 0,

@@ -5,12 +5,10 @@
 
 use crate::conversation::{Conversation, ReadError, Source, SourceText};
 use crate::formats::chat_message::{self, string};
-use crate::formats::glance::Glance;
-use crate::formats::recover::rows;
+use crate::formats::rows::rows;
 use crate::formats::{Format, Probe};
 use crate::json::{Kind, Raw};
 use crate::message::{Message, Role};
-use crate::source::add_skipped;
 
 pub(crate) struct FineTune;
 
@@ -24,7 +22,7 @@ impl Format for FineTune {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        let Some(glance) = Glance::of(probe.text) else {
+        let Some(glance) = probe.glance() else {
             return 0;
         };
         let has_preference = glance.has_path(&["input", "messages"])
@@ -60,26 +58,8 @@ impl Format for FineTune {
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let found = rows(source);
-        let mut skipped = found.skipped;
-        let mut conversations = Vec::new();
-        for (line, row) in found.rows {
-            match conversation(&row, line) {
-                Some(conversation) => conversations.push(conversation),
-                None => add_skipped(&mut skipped, line, row.len(), "no messages in it"),
-            }
-        }
-        if conversations.is_empty() {
-            return Err(ReadError::NotThatFormat {
-                format: self.name(),
-                reason: "no row with `messages` in it".to_owned(),
-            });
-        }
-        Ok(Source {
-            format: self.name(),
-            conversations,
-            skipped,
-        })
+        let found = rows(source, &["messages", "input", "body", "prompt", "chosen"]);
+        found.into_source(self.name(), "messages", conversation)
     }
 }
 

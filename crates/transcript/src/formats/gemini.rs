@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use bytestring::ByteString;
 
-use crate::conversation::{Conversation, Problem, ReadError, Source, SourceText};
+use crate::conversation::{Conversation, ReadError, Source, SourceText};
 use crate::document::{Document, LineCounter};
 use crate::formats::{Format, Probe, anthropic_content, times};
 use crate::json::tape::{Tape, View};
@@ -33,19 +33,17 @@ impl Format for Gemini {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        match probe.first_char() {
-            Some('{' | '[') => {}
-            _ => return 0,
-        }
-        let paths = probe.key_paths();
-        let has = |path: &str| paths.contains(path);
-        if has("sessionId") && has("projectHash") {
+        let Some(glance) = probe.glance() else {
+            return 0;
+        };
+        let has = |path: &[&str]| glance.has_path(path);
+        if has(&["sessionId"]) && has(&["projectHash"]) {
             return 96;
         }
-        if has("[].role") && has("[].parts") {
+        if glance.is_list && has(&["role"]) && has(&["parts"]) {
             return 85;
         }
-        if has("history[].role") && has("history[].parts") {
+        if has(&["history", "role"]) && has(&["history", "parts"]) {
             return 85;
         }
         probe.best_record(|record| {
@@ -222,7 +220,7 @@ impl Chat {
         entry.messages.retain(|message| !message.blocks.is_empty());
         for message in &mut entry.messages {
             message.position = Position { line };
-            message.at_ms = value.field("timestamp").and_then(times::from_value);
+            message.at_ms = value.field("timestamp").and_then(times::from_milliseconds);
             message.id.clone_from(&entry.id);
         }
         match entry.id.as_ref().and_then(|id| self.by_id.get(id)) {
@@ -245,16 +243,7 @@ impl Chat {
             }
             conversation.messages.extend(entry.messages);
         }
-        if self.rewound > 0 {
-            conversation.problems.push(Problem {
-                code: "rolled-back",
-                message: conversation.messages.len().saturating_sub(1),
-                text: format!(
-                    "{} messages were rewound and are not in the history",
-                    self.rewound
-                ),
-            });
-        }
+        conversation.note_left_out(self.rewound, "rewound");
         conversation
     }
 }
@@ -343,12 +332,7 @@ fn result_content(result: View<'_>) -> Vec<Block> {
 
 /// `input` includes what was read from the cache; thoughts are counted apart from the output.
 fn usage(value: View<'_>) -> Option<Usage> {
-    let tokens = |key| {
-        value
-            .field(key)
-            .map(anthropic_content::tokens)
-            .unwrap_or_default()
-    };
+    let tokens = |key| anthropic_content::tokens(value, key);
     let usage = Usage {
         uncached: tokens("input").saturating_sub(tokens("cached")),
         cache_write: 0,

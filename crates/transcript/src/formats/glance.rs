@@ -1,7 +1,4 @@
-//! The shape of a JSON file, from its first kilobytes only: enough to tell formats apart before reading any of them.
-
-/// How much of a file is looked at, bytes.
-pub(crate) const GLANCE_BYTES_MAX: usize = 64 * 1024;
+//! The shape of a JSON file, from its start only: enough to tell formats apart before reading any of them.
 
 /// The keys and short values that stand in the start of a JSON file. Arrays are looked through, and several values in
 /// a row (JSON Lines) count as one list, so that a key is found in the same place in all three layouts.
@@ -9,6 +6,8 @@ pub(crate) struct Glance<'a> {
     entries: Vec<Entry<'a>>,
     /// Number of values at the root, arrays looked through, as far as was looked.
     pub(crate) roots: usize,
+    /// Whether the file is one array.
+    pub(crate) is_list: bool,
 }
 
 struct Entry<'a> {
@@ -19,15 +18,16 @@ struct Entry<'a> {
 }
 
 impl<'a> Glance<'a> {
-    /// Looks at the start of `text`. `None` if that is no object or array.
+    /// Looks at `text`, which may be torn off. `None` if that is no object or array.
     pub(crate) fn of(text: &'a str) -> Option<Self> {
-        let text = head(text).trim_start();
+        let text = text.trim_start();
         if !text.starts_with(['{', '[']) {
             return None;
         }
         let mut glance = Self {
             entries: Vec::new(),
             roots: 0,
+            is_list: text.starts_with('['),
         };
         glance.scan(text);
         Some(glance)
@@ -104,7 +104,7 @@ impl<'a> Glance<'a> {
                     at += 1;
                 }
                 b'"' => {
-                    let end = string_end(bytes, at);
+                    let end = string_end(bytes, at).unwrap_or(bytes.len());
                     let inside = text.get(at + 1..end).unwrap_or_default();
                     at = end + 1;
                     if let Some(key) = key.take() {
@@ -138,28 +138,16 @@ impl<'a> Glance<'a> {
     }
 }
 
-/// The first [`GLANCE_BYTES_MAX`] bytes of `text`, or a little less so that no character is cut.
-pub(crate) fn head(text: &str) -> &str {
-    if text.len() <= GLANCE_BYTES_MAX {
-        return text;
-    }
-    &text[..text.floor_char_boundary(GLANCE_BYTES_MAX)]
-}
-
-/// The closing quote of the string that opens at `start`, or the end.
-fn string_end(bytes: &[u8], start: usize) -> usize {
-    let mut at = start + 1;
-    while let Some(found) = bytes
-        .get(at..)
-        .and_then(|rest| memchr::memchr2(b'"', b'\\', rest))
-    {
-        at += found;
+/// The closing quote of the string that opens at `open`. `None` if it is torn off.
+pub(crate) fn string_end(bytes: &[u8], open: usize) -> Option<usize> {
+    let mut at = open + 1;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', bytes.get(at..)?)?;
         if bytes[at] == b'"' {
-            return at;
+            return Some(at);
         }
         at += 2;
     }
-    bytes.len()
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ use std::collections::{HashMap, HashSet};
 use bytestring::ByteString;
 
 use crate::conversation::{Conversation, ReadError, Skipped, Source, SourceText};
+use crate::document::{Document, has_any};
 use crate::formats::chat_message::{self, string};
-use crate::formats::glance::Glance;
-use crate::formats::recover::{Whole, rows};
+use crate::formats::rows::rows;
 use crate::formats::{Format, Probe};
 use crate::json::{Kind, Raw};
 use crate::message::{Author, Block, Content, Message, Role, ToolResult};
@@ -33,7 +33,7 @@ impl Format for LangChain {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        let Some(glance) = Glance::of(probe.text) else {
+        let Some(glance) = probe.glance() else {
             return 0;
         };
         [
@@ -91,10 +91,13 @@ impl Format for LangChain {
     }
 }
 
+/// Keys that entries of the list have and their parts have not: that of each layout.
+const KEYS: &[&str] = &["data", "kwargs", "content"];
+
 /// The messages of a file, wherever it has them.
 fn entries(source: &SourceText) -> (Vec<(usize, Raw)>, Vec<Skipped>) {
     if source.text.trim_start().starts_with('{')
-        && let Some(whole) = Whole::read(source)
+        && let Ok(whole) = Document::read(source, &[], "", has_any(KEYS))
     {
         let inner = |outer: &str| whole.field(outer)?.field("messages");
         let list = whole.array("messages").or_else(|| {
@@ -108,7 +111,7 @@ fn entries(source: &SourceText) -> (Vec<(usize, Raw)>, Vec<Skipped>) {
             );
         }
     }
-    let found = rows(source);
+    let found = rows(source, KEYS);
     (found.rows, found.skipped)
 }
 

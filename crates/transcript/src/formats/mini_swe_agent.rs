@@ -7,10 +7,9 @@
 use bytestring::ByteString;
 
 use crate::conversation::{Conversation, ReadError, Source, SourceText};
+use crate::document::{Document, has_any};
 use crate::formats::chat_message;
-use crate::formats::glance::{Glance, head};
-use crate::formats::moment;
-use crate::formats::recover::Whole;
+use crate::formats::times;
 use crate::formats::{Format, Probe};
 use crate::json::{self, Kind, Raw};
 use crate::message::{Author, Block, Content, Message, Role, ToolCall, ToolInput, ToolResult};
@@ -28,7 +27,7 @@ impl Format for MiniSweAgent {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        let Some(glance) = Glance::of(probe.text) else {
+        let Some(glance) = probe.glance() else {
             return 0;
         };
         let names_itself = glance.any(&["trajectory_format"], |value| {
@@ -38,17 +37,17 @@ impl Format for MiniSweAgent {
             return 98;
         }
         let has_messages = glance.has("role") || glance.has_path(&["messages", "role"]);
-        let head = head(probe.text);
+        let head = probe.head();
         let has_actions = head.contains("```mswea_bash_command") || head.contains("<returncode>");
         if has_messages && has_actions { 92 } else { 0 }
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let whole = Whole::read(source);
-        let list = whole
-            .as_ref()
-            .and_then(|whole| whole.elements.clone().or_else(|| whole.array("messages")));
-        let (Some(whole), Some(list)) = (whole, list) else {
+        // Beside messages with a role there are items of the Responses API.
+        let is_element = has_any(&["role", "call_id", "object"]);
+        let whole = Document::read(source, &[], self.name(), is_element)?;
+        let list = whole.elements().or_else(|| whole.array("messages"));
+        let Some(list) = list else {
             return Err(self.refusal("neither a list nor an object with `messages`"));
         };
         let messages = read_messages(&list);
@@ -58,6 +57,7 @@ impl Format for MiniSweAgent {
         let mut conversation = Conversation {
             id: whole
                 .field("instance_id")
+                .as_ref()
                 .map(chat_message::string)
                 .unwrap_or_default()
                 .to_string(),
@@ -102,7 +102,7 @@ fn read_messages(list: &[Raw]) -> Vec<Message> {
         };
         if let Some(extra) = raw.field("extra") {
             let [timestamp, response] = extra.fields(["timestamp", "response"]);
-            message.at_ms = timestamp.as_ref().and_then(moment::raw_at_ms);
+            message.at_ms = timestamp.as_ref().and_then(times::from_seconds);
             message.usage = response.and_then(|response| usage(&response));
         }
         match message.role {

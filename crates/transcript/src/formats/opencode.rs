@@ -9,10 +9,11 @@ use bytestring::ByteString;
 
 use crate::conversation::{CompactionMark, Conversation, Problem, ReadError, Source, SourceText};
 use crate::document::{Document, LineCounter};
+use crate::formats::place::Place;
 use crate::formats::{Format, Probe, anthropic_content, times};
 use crate::json::tape::View;
 use crate::message::{
-    Author, Block, Content, Media, Message, Position, Role, ToolCall, ToolInput, ToolResult,
+    Author, Block, Content, Media, Message, Role, ToolCall, ToolInput, ToolResult,
 };
 use crate::usage::Usage;
 
@@ -38,14 +39,13 @@ impl Format for OpenCode {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        if !matches!(probe.first_char(), Some('{' | '[')) {
+        let Some(glance) = probe.glance() else {
             return 0;
-        }
-        let paths = probe.key_paths();
-        let has = |path: &str| paths.contains(path) || paths.contains(&format!("[].{path}"));
-        if has("messages[].parts") && has("messages[].info") {
+        };
+        let has = |path: &[&str]| glance.has_path(path);
+        if has(&["messages", "parts"]) && has(&["messages", "info"]) {
             96
-        } else if has("info") && (has("messages") || has("info.projectID")) {
+        } else if has(&["info"]) && (has(&["messages"]) || has(&["info", "projectID"])) {
             80
         } else {
             0
@@ -143,7 +143,7 @@ impl Builder {
         let at_ms = info
             .field("time")
             .and_then(|time| time.field("created"))
-            .and_then(times::from_value);
+            .and_then(times::from_milliseconds);
         let place = Place {
             line,
             at_ms,
@@ -261,32 +261,8 @@ impl Builder {
 
     fn finish(self) -> Conversation {
         let mut conversation = self.conversation;
-        if self.left_out > 0 {
-            conversation.problems.push(Problem {
-                code: "rolled-back",
-                message: conversation.messages.len().saturating_sub(1),
-                text: format!(
-                    "{} messages were taken back and are not in the history",
-                    self.left_out
-                ),
-            });
-        }
+        conversation.note_left_out(self.left_out, "taken back");
         conversation
-    }
-}
-
-struct Place {
-    line: usize,
-    at_ms: Option<i64>,
-    id: Option<ByteString>,
-}
-
-impl Place {
-    fn put(&self, mut message: Message) -> Message {
-        message.position = Position { line: self.line };
-        message.at_ms = self.at_ms;
-        message.id.clone_from(&self.id);
-        message
     }
 }
 
@@ -379,27 +355,20 @@ fn file(part: View<'_>) -> Content {
         }),
         media_type,
     };
-    if media
-        .media_type
-        .as_ref()
-        .is_some_and(|kind| kind.starts_with("image/"))
-    {
-        Content::Image(media)
-    } else {
-        Content::Document(media)
-    }
+    media.into_content()
 }
 
 /// `input` does not include what was read from or written to the cache; reasoning is counted apart from the output.
 fn usage(value: View<'_>) -> Option<Usage> {
-    let tokens = |view: Option<View<'_>>| view.map(anthropic_content::tokens).unwrap_or_default();
-    let cache = |key| tokens(value.field("cache").and_then(|cache| cache.field(key)));
+    let tokens = |key| anthropic_content::tokens(value, key);
+    let cache = value.field("cache");
+    let cached = |key| cache.map_or(0, |cache| anthropic_content::tokens(cache, key));
     let usage = Usage {
-        uncached: tokens(value.field("input")),
-        cache_write: cache("write"),
+        uncached: tokens("input"),
+        cache_write: cached("write"),
         cache_write_long: 0,
-        cache_read: cache("read"),
-        output: tokens(value.field("output")) + tokens(value.field("reasoning")),
+        cache_read: cached("read"),
+        output: tokens("output") + tokens("reasoning"),
     };
     (usage != Usage::default()).then_some(usage)
 }

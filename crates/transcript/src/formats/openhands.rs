@@ -12,10 +12,10 @@ use std::collections::{HashMap, HashSet};
 use bytestring::ByteString;
 
 use crate::conversation::{CompactionMark, Conversation, ReadError, Skipped, Source, SourceText};
+use crate::document::{Document, has_any};
 use crate::formats::chat_message::string;
-use crate::formats::glance::Glance;
-use crate::formats::moment;
-use crate::formats::recover::{Whole, rows};
+use crate::formats::rows::rows;
+use crate::formats::times;
 use crate::formats::{Format, Probe};
 use crate::json::{Kind, Raw, Text};
 use crate::message::{Author, Block, Content, Message, Role, ToolResult};
@@ -33,7 +33,7 @@ impl Format for OpenHands {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        let Some(glance) = Glance::of(probe.text) else {
+        let Some(glance) = probe.glance() else {
             return 0;
         };
         if glance.any(&["kind"], sdk::is_kind) && glance.has("source") && glance.has("id") {
@@ -78,11 +78,14 @@ impl Format for OpenHands {
     }
 }
 
+/// A key that every event has and no part of one.
+const KEYS: &[&str] = &["source"];
+
 /// The events of a file: its rows, or the `history` or `trajectory` of an object (results of evaluations).
 fn events(source: &SourceText) -> (Vec<(usize, Raw)>, Vec<Skipped>) {
-    let found = rows(source);
+    let found = rows(source, KEYS);
     if found.rows.len() <= 1
-        && let Some(whole) = Whole::read(source)
+        && let Ok(whole) = Document::read(source, &[], "", has_any(KEYS))
         && let Some(list) = whole.array("history").or_else(|| whole.array("trajectory"))
     {
         return (
@@ -164,7 +167,7 @@ impl Log {
             id: id.as_ref().map(string).unwrap_or_default(),
             parent: parent.as_ref().map(string).unwrap_or_default(),
             line,
-            at_ms: timestamp.as_ref().and_then(moment::raw_at_ms),
+            at_ms: timestamp.as_ref().and_then(times::from_seconds),
             raw: raw.clone(),
             is_classic,
         });

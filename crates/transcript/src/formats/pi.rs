@@ -102,7 +102,7 @@ impl Session {
         let Some(kind) = record.string_field("type") else {
             return false;
         };
-        let at_ms = record.field("timestamp").and_then(times::from_value);
+        let at_ms = record.field("timestamp").and_then(times::from_milliseconds);
         let kind = match kind.as_ref() {
             "session" => {
                 // A file that went on from another one can repeat the head: the first one counts.
@@ -293,7 +293,7 @@ fn read_message(value: View<'_>) -> Option<EntryKind> {
         }
     };
     message.raw = Some(value.raw());
-    message.at_ms = value.field("timestamp").and_then(times::from_value);
+    message.at_ms = value.field("timestamp").and_then(times::from_milliseconds);
     Some(EntryKind::Message(message, model))
 }
 
@@ -334,12 +334,7 @@ fn block(value: View<'_>) -> Block {
 
 /// `input` does not include what was read from or written to the cache.
 fn usage(value: View<'_>) -> Option<Usage> {
-    let tokens = |key| {
-        value
-            .field(key)
-            .map(anthropic_content::tokens)
-            .unwrap_or_default()
-    };
+    let tokens = |key| anthropic_content::tokens(value, key);
     let usage = Usage {
         uncached: tokens("input"),
         cache_write: tokens("cacheWrite"),

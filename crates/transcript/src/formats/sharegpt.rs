@@ -6,12 +6,10 @@
 
 use crate::conversation::{Conversation, ReadError, Source, SourceText};
 use crate::formats::chat_message::{self, string};
-use crate::formats::glance::Glance;
-use crate::formats::recover::rows;
+use crate::formats::rows::rows;
 use crate::formats::{Format, Probe};
 use crate::json::{Kind, Raw, Text};
 use crate::message::{Block, Content, Message, Role, ToolCall, ToolInput, ToolResult};
-use crate::source::add_skipped;
 
 pub(crate) struct ShareGpt;
 
@@ -36,7 +34,7 @@ impl Format for ShareGpt {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        let Some(glance) = Glance::of(probe.text) else {
+        let Some(glance) = probe.glance() else {
             return 0;
         };
         let has = |list: &str, key: &str| glance.has_path(&[list, key]);
@@ -62,36 +60,25 @@ impl Format for ShareGpt {
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let found = rows(source);
-        let mut skipped = found.skipped;
-        let mut conversations = Vec::new();
+        let keys = &[LISTS[0], LISTS[1], LISTS[2], "messages", "from"];
+        let found = rows(source, keys);
         // A file that is one conversation: its rows are the messages.
-        let bare: Vec<Raw> = found.rows.iter().map(|(_, row)| row.clone()).collect();
-        let mut alone = Conversation::default();
-        if bare.iter().all(|row| row.field("from").is_some()) {
-            read_entries(bare.into_iter(), 0, &mut alone);
-        }
-        if alone.messages.is_empty() {
-            for (line, row) in found.rows {
-                match conversation(&row, line) {
-                    Some(conversation) => conversations.push(conversation),
-                    None => add_skipped(&mut skipped, line, row.len(), "no list of messages in it"),
-                }
+        let is_alone = found
+            .rows
+            .iter()
+            .all(|(_, row)| row.field("from").is_some());
+        if is_alone {
+            let mut alone = Conversation::default();
+            read_entries(found.rows.iter().map(|(_, row)| row.clone()), 0, &mut alone);
+            if !alone.messages.is_empty() {
+                return Ok(Source {
+                    format: self.name(),
+                    conversations: vec![alone],
+                    skipped: found.skipped,
+                });
             }
-        } else {
-            conversations.push(alone);
         }
-        if conversations.is_empty() {
-            return Err(ReadError::NotThatFormat {
-                format: self.name(),
-                reason: "no row with `conversations` in it".to_owned(),
-            });
-        }
-        Ok(Source {
-            format: self.name(),
-            conversations,
-            skipped,
-        })
+        found.into_source(self.name(), "list of messages", conversation)
     }
 }
 

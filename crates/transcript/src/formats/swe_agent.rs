@@ -7,9 +7,8 @@
 use bytestring::ByteString;
 
 use crate::conversation::{Conversation, ReadError, Source, SourceText};
+use crate::document::{Document, has_any};
 use crate::formats::chat_message;
-use crate::formats::glance::Glance;
-use crate::formats::recover::Whole;
 use crate::formats::{Format, Probe};
 use crate::json::{self, Kind, Raw, Text};
 use crate::message::{Author, Block, Content, Message, Role, ToolCall, ToolInput, ToolResult};
@@ -26,7 +25,7 @@ impl Format for SweAgent {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        let Some(glance) = Glance::of(probe.text) else {
+        let Some(glance) = probe.glance() else {
             return 0;
         };
         let has_steps = glance.has_path(&["trajectory", "action"])
@@ -50,9 +49,11 @@ impl Format for SweAgent {
             format: self.name(),
             reason: reason.to_owned(),
         };
-        let whole = Whole::read(source)
-            .filter(|whole| whole.elements.is_none())
-            .ok_or_else(|| refusal("not a JSON object"))?;
+        let is_element = has_any(&["role", "observation"]);
+        let whole = Document::read(source, &[], self.name(), is_element)?;
+        if !whole.root().is_object() {
+            return Err(refusal("not a JSON object"));
+        }
         let steps = whole.array("trajectory").unwrap_or_default();
         let mut reader = Reader::default();
         match whole.array("history").filter(|list| !list.is_empty()) {
@@ -71,7 +72,10 @@ impl Format for SweAgent {
             return Err(refusal("neither `history` nor `trajectory` has a message"));
         }
         let conversation = Conversation {
-            model: whole.field("replay_config").and_then(configured_model),
+            model: whole
+                .field("replay_config")
+                .as_ref()
+                .and_then(configured_model),
             cwd: steps.iter().rev().find_map(working_dir),
             messages,
             ..Conversation::default()

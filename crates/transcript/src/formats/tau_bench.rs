@@ -3,15 +3,14 @@
 //! A results file holds one conversation for each task and trial. The few-shot files hold conversations that were
 //! already flattened to text (`messages_display`); in those the tool calls are lost and only their results stand.
 
-use crate::conversation::{Conversation, ReadError, Skipped, Source, SourceText};
+use crate::conversation::{Conversation, ReadError, Source, SourceText};
+use crate::document::{Document, has_any};
 use crate::formats::chat_message::{self, string};
-use crate::formats::glance::Glance;
-use crate::formats::moment;
-use crate::formats::recover::{Whole, rows};
+use crate::formats::rows::{Rows, rows};
+use crate::formats::times;
 use crate::formats::{Format, Probe};
 use crate::json::{Kind, Raw, Text};
 use crate::message::{Block, Content, Message, Role, ToolResult};
-use crate::source::add_skipped;
 use crate::usage::Usage;
 
 pub(crate) struct TauBench;
@@ -26,7 +25,7 @@ impl Format for TauBench {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        let Some(glance) = Glance::of(probe.text) else {
+        let Some(glance) = probe.glance() else {
             return 0;
         };
         let has_results = glance.has("task_id") && (glance.has("traj") || glance.has("reward"));
@@ -42,40 +41,29 @@ impl Format for TauBench {
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let (rows, mut skipped) = results(source);
-        let mut conversations = Vec::new();
-        for (line, row) in rows {
-            match conversation(&row, line) {
-                Some(conversation) => conversations.push(conversation),
-                None => add_skipped(&mut skipped, line, row.len(), "no trajectory in it"),
-            }
-        }
-        conversations.retain(|conversation| !conversation.messages.is_empty());
-        if conversations.is_empty() {
-            return Err(ReadError::NotThatFormat {
-                format: self.name(),
-                reason: "no object with `traj`, `messages` or `messages_display` in it".to_owned(),
-            });
-        }
-        Ok(Source {
-            format: self.name(),
-            conversations,
-            skipped,
-        })
+        results(source).into_source(
+            self.name(),
+            "`traj`, `messages` or `messages_display`",
+            conversation,
+        )
     }
 }
 
+/// Where a result has its messages.
+const KEYS: &[&str] = &["traj", "messages", "messages_display"];
+
 /// The conversations of a file: rows of their own, or the `simulations` of one object.
-fn results(source: &SourceText) -> (Vec<(usize, Raw)>, Vec<Skipped>) {
+fn results(source: &SourceText) -> Rows {
     if source.text.trim_start().starts_with('{')
-        && let Some(whole) = Whole::read(source)
+        && let Ok(whole) = Document::read(source, &[], "", has_any(KEYS))
         && let Some(simulations) = whole.array("simulations")
     {
-        let rows = simulations.into_iter().map(|row| (0, row)).collect();
-        return (rows, whole.skipped);
+        return Rows {
+            rows: simulations.into_iter().map(|row| (0, row)).collect(),
+            skipped: whole.skipped,
+        };
     }
-    let found = rows(source);
-    (found.rows, found.skipped)
+    rows(source, KEYS)
 }
 
 fn conversation(row: &Raw, line: usize) -> Option<Conversation> {
@@ -115,7 +103,7 @@ fn read_messages(raw: &Raw, line: usize) -> Vec<Message> {
         return Vec::new();
     };
     message.position.line = line;
-    message.at_ms = timestamp.as_ref().and_then(moment::raw_at_ms);
+    message.at_ms = timestamp.as_ref().and_then(times::from_seconds);
     if message.role == Role::Tool
         && let [block] = message.blocks.as_mut_slice()
         && let Content::ToolResult(result) = &mut block.content

@@ -25,7 +25,9 @@ use std::ops::Range;
 
 use bytestring::ByteString;
 
-use super::{JsonError, JsonErrorKind, Kind, NESTING_MAX, Raw, Scanner, Text, TextKind, unescape};
+use super::scanner::Scanner;
+use super::text::unescape;
+use super::{JsonError, JsonErrorKind, Kind, NESTING_MAX, Raw, Text};
 
 /// The values of one record. Kept by the reader and filled anew for every record.
 #[derive(Debug, Default)]
@@ -277,11 +279,7 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn text(self) -> Option<Text> {
         let inner = self.source.slice_ref(self.inner()?);
-        Some(Text(if self.node().is_escaped {
-            TextKind::Escaped(inner)
-        } else {
-            TextKind::Plain(inner)
-        }))
+        Some(Text::inside(inner, self.node().is_escaped))
     }
 
     /// The characters of a string value.

@@ -254,7 +254,7 @@ impl<'a> Fields<'a> {
     }
 
     fn at_ms(&self) -> Option<i64> {
-        self.timestamp.and_then(times::from_value)
+        self.timestamp.and_then(times::from_milliseconds)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What stands at the start of a line that begins a turn: a time, a speaker, a colon.
 
-use crate::formats::moment;
+use crate::formats::times;
 use crate::message::Role;
 
 /// A name of more characters is none.
@@ -260,7 +260,7 @@ impl<'a> Mark<'a> {
             name_start: at,
             text_start: at + after,
             has_time: has_time || named_time.is_some(),
-            at_ms: time.or(named_time).and_then(moment::at_ms),
+            at_ms: time.or(named_time).and_then(times::from_text),
         })
     }
 }

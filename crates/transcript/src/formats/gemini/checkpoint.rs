@@ -114,13 +114,5 @@ fn media(data: View<'_>) -> Content {
             .map(|data| base64_bytes(data.encoded_len())),
         name: name("displayName").or_else(|| name("fileUri")),
     };
-    if media
-        .media_type
-        .as_ref()
-        .is_some_and(|kind| kind.starts_with("image/"))
-    {
-        Content::Image(media)
-    } else {
-        Content::Document(media)
-    }
+    media.into_content()
 }

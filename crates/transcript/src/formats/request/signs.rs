@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crate::formats::glance::string_end;
 use crate::wire::Wire;
 
 /// How far is looked, in bytes. Long strings are jumped over, so this is soon done.
@@ -93,7 +94,7 @@ impl<'a> Signs<'a> {
                     at += 1;
                 }
                 b'"' => {
-                    let Some(end) = string_end(bytes, at + 1) else {
+                    let Some(end) = string_end(bytes, at) else {
                         break;
                     };
                     let string = text.get(at + 1..end).unwrap_or_default();
@@ -270,16 +271,5 @@ fn inside(outer: Option<(u8, Place, &str)>, opening: u8) -> Place {
         (Some((_, Place::Content, _)), b'{') => Place::Block,
         (Some((_, Place::Tools, _)), b'{') => Place::Tool,
         _ => Place::Elsewhere,
-    }
-}
-
-/// Where the closing quote of a string stands.
-fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
-    loop {
-        at += memchr::memchr2(b'"', b'\\', bytes.get(at..)?)?;
-        if bytes[at] == b'"' {
-            return Some(at);
-        }
-        at += 2;
     }
 }
