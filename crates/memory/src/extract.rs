@@ -42,8 +42,10 @@ const RESULT_TAIL_BYTES_MAX: usize = 4_000;
 const FINDINGS_MAX: usize = 2000;
 /// Where tools are used, a message up to this size is kept whole in the ledger; bytes.
 const SHORT_BYTES_MAX: usize = 240;
-/// Sureness from which a sentence of the user belongs in the ledger.
-const LEDGER_MIN: u8 = 40;
+/// Sureness from which a sentence of the user can stand in the ledger.
+const LEDGER_MIN: u8 = 30;
+/// Sureness from which it does where tools are used: there is more to remember than what was said.
+const LEDGER_AT_WORK_MIN: u8 = 40;
 /// Earlier entries of the ledger that a new one is compared with.
 const COMPARED_MAX: usize = 150;
 /// Sureness from which a sentence can take the place of an earlier one at all.

@@ -13,7 +13,7 @@ use crate::document::{Cover, Entry, Item, Memory, Origin, Provenance, Requested,
 use crate::render::markdown;
 
 use super::tools::{FileUse, PlanState};
-use super::{Extractor, Request, Statement, fold, rank};
+use super::{Extractor, LEDGER_AT_WORK_MIN, Request, Rule, Statement, fold, rank};
 
 /// How large a memory may be, and how that is counted.
 pub struct Limit<'a> {
@@ -176,6 +176,7 @@ impl<'a> Packing<'a> {
         let ledger = &extractor.ledger;
         let mut order: Vec<usize> = (0..ledger.len())
             .filter(|rule| ledger[*rule].superseded_by.is_none() == (holds == Holds::Yes))
+            .filter(|rule| self.is_in_ledger(&ledger[*rule]))
             .collect();
         order.sort_by_key(|rule| {
             let rule = &ledger[*rule];
@@ -217,6 +218,10 @@ impl<'a> Packing<'a> {
         self.extractor.last_call.is_none()
     }
 
+    fn is_in_ledger(&self, rule: &Rule) -> bool {
+        self.is_chat() || rule.confidence >= LEDGER_AT_WORK_MIN
+    }
+
     /// What the person asked for: the latest, the first, then from the newest to the oldest.
     fn requests(&mut self) {
         let extractor = self.extractor;
@@ -227,8 +232,12 @@ impl<'a> Packing<'a> {
         for index in order {
             let request: &Request = &requests[index];
             let is_answered = index < latest || extractor.is_waiting;
-            let is_rule = request.is_all_rules
-                || !self.is_chat() && request.is_short && !request.rules.is_empty();
+            let mut rules = extractor.ledger[request.rules.clone()].iter();
+            let is_rule = if self.is_chat() {
+                request.is_all_rules
+            } else {
+                request.is_short && rules.any(|rule| self.is_in_ledger(rule))
+            };
             if index != latest && (is_rule || request.is_small_talk) {
                 continue;
             }
