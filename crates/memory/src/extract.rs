@@ -24,7 +24,7 @@ use throughline_transcript::message::{
     Author, Block, Content, Message, Role, ToolCall, ToolResult,
 };
 
-use crate::cues::{self, Circumstances, Cue, Cues, Outcome, OutputKind, StatementKind, Voice};
+use crate::cues::{self, Circumstances, Claim, Cue, Cues, Outcome, OutputKind, StatementKind, Voice};
 use crate::document::Memory;
 use crate::redact::Redactor;
 use crate::render::restoring;
@@ -47,8 +47,8 @@ const LEDGER_MIN: u8 = 30;
 /// Sureness from which it does where tools are used: there is more to remember than what was said.
 const LEDGER_AT_WORK_MIN: u8 = 40;
 /// Earlier entries of the ledger that a new one is compared with.
-const COMPARED_MAX: usize = 150;
-/// Sureness from which a sentence can take the place of an earlier one at all.
+const COMPARED_MAX: usize = 1000;
+/// Sureness from which a sentence is compared with earlier ones.
 const SUPERSEDING_MIN: u8 = 60;
 /// Sureness from which a later statement takes the place of an earlier one.
 const SUPERSEDES_MIN: u8 = 80;
@@ -114,6 +114,8 @@ struct Rule {
     at_ms: Option<i64>,
     text: String,
     confidence: u8,
+    /// What it says, where it is sure enough to be compared with others.
+    claim: Option<Claim>,
     /// It is meant to hold on, and does not only push back: an instruction, a preference or a fact.
     is_standing: bool,
     /// The message that it stands in: index into the requests.
@@ -355,6 +357,7 @@ impl<'r> Extractor<'r> {
             self.rule(Rule {
                 message: self.messages,
                 at_ms: message.at_ms,
+                claim: (confidence >= SUPERSEDING_MIN).then(|| Claim::of(sentence.text)),
                 text: fold(sentence.text),
                 confidence,
                 is_standing: is_standing(&sentence.cues),
@@ -377,12 +380,15 @@ impl<'r> Extractor<'r> {
 
     fn rule(&mut self, rule: Rule) {
         let new = self.ledger.len();
-        // What is said in passing takes nothing's place.
-        if rule.confidence >= SUPERSEDING_MIN {
-            for earlier in self.ledger.iter_mut().rev().take(COMPARED_MAX) {
-                if earlier.superseded_by.is_none()
-                    && cues::supersedes(&earlier.text, &rule.text)
-                        .is_some_and(|sure| sure >= SUPERSEDES_MIN)
+        // What is said in passing takes nothing's place, and what is said in one breath holds together.
+        if rule.claim.is_some() {
+            let earlier = self.ledger.iter_mut().rev();
+            let comparable = earlier.filter(|earlier| {
+                earlier.superseded_by.is_none() && earlier.message != rule.message
+            });
+            for earlier in comparable.take(COMPARED_MAX) {
+                if let (Some(old), Some(new_claim)) = (&earlier.claim, &rule.claim)
+                    && new_claim.supersedes(old).is_some_and(|sure| sure >= SUPERSEDES_MIN)
                 {
                     earlier.superseded_by = Some(new);
                 }

@@ -11,7 +11,28 @@ use serde::Deserialize;
 /// counts as taking the place (100), so that a statement is not kept twice.
 #[must_use]
 pub fn supersedes(earlier: &str, later: &str) -> Option<u8> {
-    let (old, new) = (Statement::of(earlier), Statement::of(later));
+    Claim::of(later).supersedes(&Claim::of(earlier))
+}
+
+/// What a statement says, taken apart for comparisons: for those who compare one with many.
+#[derive(Debug)]
+pub struct Claim(Statement);
+
+impl Claim {
+    /// Takes a statement apart.
+    #[must_use]
+    pub fn of(statement: &str) -> Self {
+        Self(Statement::of(statement))
+    }
+
+    /// How surely (0 to 100) this statement takes the place of an earlier one: see [`supersedes`].
+    #[must_use]
+    pub fn supersedes(&self, earlier: &Self) -> Option<u8> {
+        compare(&earlier.0, &self.0)
+    }
+}
+
+fn compare(old: &Statement, new: &Statement) -> Option<u8> {
     if old.words.is_empty() || new.words.is_empty() && new.replaced.is_empty() {
         return None;
     }
@@ -36,13 +57,11 @@ pub fn supersedes(earlier: &str, later: &str) -> Option<u8> {
         return Some(85);
     }
     // "X instead of Y", "X, not Y" after a statement with Y.
-    if new.gives_up(&old) {
+    if new.gives_up(old) {
         return Some(if shared >= 1 || !new.words.is_empty() { 85 } else { 75 });
     }
     // Where one lives, what one is called: there is one of it at a time.
-    if old.is_negative == new.is_negative
-        && old.words != new.words
-        && new.relations.iter().any(|relation| old.relations.contains(relation))
+    if new.relations.iter().any(|relation| old.relations.contains(relation))
     {
         return Some(85);
     }
@@ -53,10 +72,9 @@ pub fn supersedes(earlier: &str, later: &str) -> Option<u8> {
     };
     if !old.numbers.is_empty()
         && !new.numbers.is_empty()
-        && !new.numbers.iter().any(|number| old.numbers.contains(number))
-        && old.is_negative == new.is_negative
+        && !new.numbers.iter().all(|number| old.numbers.contains(number))
     {
-        let (before, after) = (subject(&old), subject(&new));
+        let (before, after) = (subject(old), subject(new));
         let common = before.iter().filter(|word| after.contains(word)).count();
         let fewest = before.len().min(after.len());
         if new.is_change && common >= 1 && common * 2 >= fewest {
@@ -73,7 +91,12 @@ pub fn supersedes(earlier: &str, later: &str) -> Option<u8> {
     if let (Some(before), Some(after)) = (&old.subject, &new.subject) {
         let common = before.iter().filter(|word| after.contains(word)).count();
         let larger = before.len().max(after.len());
+        // Of a person, many things can be said at once.
+        let is_of_a_being = before.iter().any(|word| LEXICON.beings.contains(word));
+        let is_same_kind = !is_of_a_being
+            || old.value.iter().any(|word| new.value.contains(word));
         if common > 0
+            && is_same_kind
             && common * 100 >= larger * 60
             && old.value != new.value
             && !new.value.is_empty()
@@ -95,7 +118,7 @@ pub fn supersedes(earlier: &str, later: &str) -> Option<u8> {
                 .len()
                 .saturating_sub(statement.classes.len())
         };
-        if rest(&old) <= 2 && rest(&new) <= 2 || shared > 0 && shared * 2 >= fewer {
+        if rest(old) <= 2 && rest(new) <= 2 || shared > 0 && shared * 2 >= fewer {
             return Some(80);
         }
     }
@@ -149,6 +172,8 @@ struct File {
     changing: Vec<String>,
     from: Vec<String>,
     to: Vec<String>,
+    /// Who has many things said of them.
+    beings: Vec<String>,
     class: Vec<FileClass>,
     relation: Vec<FileRelation>,
 }
@@ -177,6 +202,7 @@ struct Lexicon {
     instead: Vec<Vec<String>>,
     replaced: Vec<Vec<String>>,
     changing: Vec<String>,
+    beings: Vec<String>,
     from: Vec<Vec<String>>,
     to: Vec<Vec<String>>,
     relations: Vec<Vec<Vec<String>>>,
@@ -220,6 +246,7 @@ static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
     lexicon.from = phrases(&file.from);
     lexicon.to = phrases(&file.to);
     lexicon.changing = file.changing;
+    lexicon.beings = file.beings;
     lexicon.relations = file.relation.iter().map(|file| phrases(&file.phrases)).collect();
     for (class, file) in file.class.into_iter().enumerate() {
         for (group, values) in file.values.into_iter().enumerate() {
@@ -304,6 +331,11 @@ impl Statement {
 
     /// Whether most of what this statement gives up is what `old` says.
     fn gives_up(&self, old: &Self) -> bool {
+        let is_number = |word: &String| word.starts_with(|c: char| c.is_ascii_digit());
+        // "not 600": of all numbers it is this one.
+        if !self.replaced.iter().filter(|word| is_number(word)).all(|word| old.words.contains(word)) {
+            return false;
+        }
         let known = self
             .replaced
             .iter()
@@ -398,6 +430,7 @@ fn is_wide(c: char) -> bool {
 /// Drops a plural or possessive ending.
 fn fold(word: &str) -> String {
     let word = word.strip_suffix("'s").unwrap_or(word);
+    let word = ["l'", "d'", "qu'"].iter().find_map(|elided| word.strip_prefix(elided)).unwrap_or(word);
     let is_plural = word.len() > 3
         && word.is_ascii()
         && !["ss", "us", "is"].iter().any(|end| word.ends_with(end));
