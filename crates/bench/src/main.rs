@@ -1,5 +1,6 @@
 //! `throughline-bench`: measurements on session files that stand outside the repository.
 
+mod chats;
 mod recall;
 
 use clap::{Parser, Subcommand};
@@ -19,12 +20,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// What a memory keeps of long chats without tools, written from scripts
+    Chats(chats::Arguments),
     /// Future-use recall: what the rest of a session needed, and the memory still had
     Recall(recall::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
+        Command::Chats(arguments) => chats::run(&arguments),
         Command::Recall(arguments) => recall::run(&arguments),
     }
 }

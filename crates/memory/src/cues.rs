@@ -34,7 +34,7 @@ mod user;
 pub use assistant::{Statement, StatementKind, assistant_statements};
 pub use output::{Outcome, OutputKind, OutputLine, headline_error, key_errors, output_lines};
 pub use pasted::{Interruption, PastedKind, Voice, interruption};
-pub use supersession::supersedes;
+pub use supersession::{Claim, supersedes};
 pub use tongue::language;
 pub use user::{
     Circumstances, Cue, Cues, Sentence, is_short_and_human, message_confidence, user_sentences,

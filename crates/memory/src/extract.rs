@@ -16,6 +16,7 @@ mod tools;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 
 use throughline_transcript::digest::{Chain, message_digest};
 use throughline_transcript::json::Text;
@@ -23,7 +24,7 @@ use throughline_transcript::message::{
     Author, Block, Content, Message, Role, ToolCall, ToolResult,
 };
 
-use crate::cues::{self, Circumstances, Cue, Outcome, OutputKind, StatementKind, Voice};
+use crate::cues::{self, Circumstances, Claim, Cue, Cues, Outcome, OutputKind, StatementKind, Voice};
 use crate::document::Memory;
 use crate::redact::Redactor;
 use crate::render::restoring;
@@ -39,12 +40,16 @@ const RESULT_HEAD_BYTES_MAX: usize = 20_000;
 const RESULT_TAIL_BYTES_MAX: usize = 4_000;
 /// Statements, errors and outcomes that are remembered, each; the oldest make room.
 const FINDINGS_MAX: usize = 2000;
-/// A message up to this size is kept whole in the ledger, a longer one by its sentences; bytes.
+/// Where tools are used, a message up to this size is kept whole in the ledger; bytes.
 const SHORT_BYTES_MAX: usize = 240;
-/// Sureness from which a sentence of the user belongs in the ledger.
-const LEDGER_MIN: u8 = 40;
+/// Sureness from which a sentence of the user can stand in the ledger.
+const LEDGER_MIN: u8 = 30;
+/// Sureness from which it does where tools are used: there is more to remember than what was said.
+const LEDGER_AT_WORK_MIN: u8 = 40;
 /// Earlier entries of the ledger that a new one is compared with.
-const COMPARED_MAX: usize = 150;
+const COMPARED_MAX: usize = 1000;
+/// Sureness from which a sentence is compared with earlier ones.
+const SUPERSEDING_MIN: u8 = 60;
 /// Sureness from which a later statement takes the place of an earlier one.
 const SUPERSEDES_MIN: u8 = 80;
 
@@ -99,18 +104,28 @@ struct Request {
     at_ms: Option<i64>,
     /// White space folded, so that it fits one line.
     text: String,
-    /// The message as a whole is an entry of the ledger.
-    is_rule: bool,
+    /// The entries of the ledger that its sentences are.
+    rules: Range<usize>,
+    /// It is short enough to be an entry of the ledger as a whole.
+    is_short: bool,
+    /// Every sentence of it is an entry of the ledger, pleasantries aside.
+    is_all_rules: bool,
     /// It asks for nothing and says nothing that later steps need.
     is_small_talk: bool,
 }
 
-/// An entry of the ledger: a short message or a sentence of a longer one.
+/// An entry of the ledger: a sentence of the person.
 struct Rule {
     message: usize,
     at_ms: Option<i64>,
     text: String,
     confidence: u8,
+    /// What it says, where it is sure enough to be compared with others.
+    claim: Option<Claim>,
+    /// It is meant to hold on, and does not only push back: an instruction, a preference or a fact.
+    is_standing: bool,
+    /// The message that it stands in: index into the requests.
+    request: usize,
     /// The entry that took its place: index into the ledger.
     superseded_by: Option<usize>,
 }
@@ -339,45 +354,59 @@ impl<'r> Extractor<'r> {
             return;
         }
         self.is_interrupted = false;
-        let rules = sentences.iter().filter(|sentence| {
-            sentence.voice != Voice::Injected && sentence.cues.ledger() >= LEDGER_MIN
-        });
-        let confidence = rules.clone().map(|sentence| sentence.cues.ledger()).max();
         let is_short = folded.len() <= SHORT_BYTES_MAX;
-        if let (true, Some(confidence)) = (is_short, confidence) {
-            self.rule(message, folded.clone(), confidence);
-        } else {
-            for sentence in rules {
-                self.rule(message, fold(sentence.text), sentence.cues.ledger());
+        let mut is_all_rules = true;
+        let first_rule = self.ledger.len();
+        for sentence in &sentences {
+            if sentence.voice == Voice::Injected {
+                continue;
             }
+            let confidence = sentence.cues.ledger();
+            if confidence < LEDGER_MIN {
+                is_all_rules &= sentence.cues.has(Cue::SmallTalk, 50);
+                continue;
+            }
+            self.rule(Rule {
+                message: self.messages,
+                at_ms: message.at_ms,
+                claim: (confidence >= SUPERSEDING_MIN).then(|| Claim::of(sentence.text)),
+                text: fold(sentence.text),
+                confidence,
+                is_standing: is_standing(&sentence.cues),
+                request: self.requests.len(),
+                superseded_by: None,
+            });
         }
         self.requests.push(Request {
             message: self.messages,
             at_ms: message.at_ms,
             text: folded,
-            is_rule: is_short && confidence.is_some(),
+            rules: first_rule..self.ledger.len(),
+            is_short,
+            is_all_rules: is_all_rules && first_rule < self.ledger.len(),
             is_small_talk: sentences.iter().all(|sentence| {
                 sentence.cues.has(Cue::SmallTalk, 50) && !sentence.cues.has(Cue::Request, 30)
             }),
         });
     }
 
-    fn rule(&mut self, message: &Message, text: String, confidence: u8) {
+    fn rule(&mut self, rule: Rule) {
         let new = self.ledger.len();
-        for earlier in self.ledger.iter_mut().rev().take(COMPARED_MAX) {
-            if earlier.superseded_by.is_none()
-                && cues::supersedes(&earlier.text, &text).is_some_and(|sure| sure >= SUPERSEDES_MIN)
-            {
-                earlier.superseded_by = Some(new);
+        // What is said in passing takes nothing's place, and what is said in one breath holds together.
+        if rule.claim.is_some() {
+            let earlier = self.ledger.iter_mut().rev();
+            let comparable = earlier.filter(|earlier| {
+                earlier.superseded_by.is_none() && earlier.message != rule.message
+            });
+            for earlier in comparable.take(COMPARED_MAX) {
+                if let (Some(old), Some(new_claim)) = (&earlier.claim, &rule.claim)
+                    && new_claim.supersedes(old).is_some_and(|sure| sure >= SUPERSEDES_MIN)
+                {
+                    earlier.superseded_by = Some(new);
+                }
             }
         }
-        self.ledger.push(Rule {
-            message: self.messages,
-            at_ms: message.at_ms,
-            text,
-            confidence,
-            superseded_by: None,
-        });
+        self.ledger.push(rule);
     }
 
     fn assistant_text(&mut self, message: &Message, text: &Text) {
@@ -605,6 +634,14 @@ impl<'r> Extractor<'r> {
             .map(|name| (name.text.to_string(), rank::features(name, self.moment)))
             .collect()
     }
+}
+
+/// Whether a sentence says something that is meant to hold on.
+fn is_standing(cues: &Cues) -> bool {
+    const SURE: u8 = 80;
+    [Cue::Prohibition, Cue::Preference, Cue::Fact, Cue::Change]
+        .into_iter()
+        .any(|cue| cues.has(cue, SURE))
 }
 
 /// Adds to a list that is not to grow without end.

@@ -47,6 +47,7 @@ pub(super) fn sentences(text: &str) -> Vec<Range<usize>> {
                     chars.peek().is_none_or(|(_, next)| next.is_whitespace());
                 if is_followed_by_space
                     && !(c == '.' && is_abbreviation(text.get(start..at).unwrap_or_default()))
+                    && !(c == '.' && is_ordinal(text.get(start..at), text.get(after..)))
                 {
                     push(text, start..end, &mut out);
                     start = end;
@@ -64,6 +65,19 @@ fn goes_on(line: &str, rest: &str) -> bool {
     line.len() >= WRAPPED_BYTES
         && !line.trim_end().ends_with(['.', '?', '!', ':', ';'])
         && rest.chars().next().is_some_and(char::is_lowercase)
+}
+
+/// Whether the full stop between the two makes a number an ordinal: "am 2. April", "im 3. Stock".
+fn is_ordinal(before: Option<&str>, after: Option<&str>) -> bool {
+    const COUNTED: [&str; 22] = [
+        "Januar", "Jänner", "Februar", "März", "April", "Mai", "Juni", "Juli", "August",
+        "September", "Oktober", "November", "Dezember", "Stock", "Klasse", "Semester",
+        "Quartal", "Etage", "Kapitel", "Auflage", "Jahrhundert", "Geburtstag",
+    ];
+    let digits = before.unwrap_or_default();
+    let digits = digits.len() - digits.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    let next = after.unwrap_or_default().trim_start();
+    (1..=2).contains(&digits) && COUNTED.iter().any(|counted| next.starts_with(counted))
 }
 
 fn is_abbreviation(before: &str) -> bool {

@@ -11,8 +11,29 @@ use serde::Deserialize;
 /// counts as taking the place (100), so that a statement is not kept twice.
 #[must_use]
 pub fn supersedes(earlier: &str, later: &str) -> Option<u8> {
-    let (old, new) = (Statement::of(earlier), Statement::of(later));
-    if old.words.is_empty() || new.words.is_empty() {
+    Claim::of(later).supersedes(&Claim::of(earlier))
+}
+
+/// What a statement says, taken apart for comparisons: for those who compare one with many.
+#[derive(Debug)]
+pub struct Claim(Statement);
+
+impl Claim {
+    /// Takes a statement apart.
+    #[must_use]
+    pub fn of(statement: &str) -> Self {
+        Self(Statement::of(statement))
+    }
+
+    /// How surely (0 to 100) this statement takes the place of an earlier one: see [`supersedes`].
+    #[must_use]
+    pub fn supersedes(&self, earlier: &Self) -> Option<u8> {
+        compare(&earlier.0, &self.0)
+    }
+}
+
+fn compare(old: &Statement, new: &Statement) -> Option<u8> {
+    if old.words.is_empty() || new.words.is_empty() && new.replaced.is_empty() {
         return None;
     }
     if old.words == new.words {
@@ -36,13 +57,32 @@ pub fn supersedes(earlier: &str, later: &str) -> Option<u8> {
         return Some(85);
     }
     // "X instead of Y", "X, not Y" after a statement with Y.
-    if new
-        .replaced
-        .iter()
-        .any(|word| old.words.contains(word) && !old.replaced.contains(word))
-        && !new.replaced.is_empty()
+    if new.gives_up(old) {
+        return Some(if shared >= 1 || !new.words.is_empty() { 85 } else { 75 });
+    }
+    // Where one lives, what one is called: there is one of it at a time.
+    if new.relations.iter().any(|relation| old.relations.contains(relation))
     {
-        return Some(if shared >= 1 { 85 } else { 75 });
+        return Some(85);
+    }
+    // "The budget is now 900", "the exam has been moved to 9 May": the subject of an earlier statement, another number.
+    let subject = |statement: &Statement| -> Vec<String> {
+        let is_number = |word: &&String| statement.numbers.contains(word);
+        statement.words.iter().filter(|word| !is_number(word)).cloned().collect()
+    };
+    if !old.numbers.is_empty()
+        && !new.numbers.is_empty()
+        && !new.numbers.iter().all(|number| old.numbers.contains(number))
+    {
+        let (before, after) = (subject(old), subject(new));
+        let common = before.iter().filter(|word| after.contains(word)).count();
+        let fewest = before.len().min(after.len());
+        if new.is_change && common >= 1 && common * 2 >= fewest {
+            return Some(84);
+        }
+        if common >= 2 && common * 3 >= fewest * 2 && before.len() <= 8 {
+            return Some(81);
+        }
     }
     if old.is_negative != new.is_negative {
         return None;
@@ -51,7 +91,12 @@ pub fn supersedes(earlier: &str, later: &str) -> Option<u8> {
     if let (Some(before), Some(after)) = (&old.subject, &new.subject) {
         let common = before.iter().filter(|word| after.contains(word)).count();
         let larger = before.len().max(after.len());
+        // Of a person, many things can be said at once.
+        let is_of_a_being = before.iter().any(|word| LEXICON.beings.contains(word));
+        let is_same_kind = !is_of_a_being
+            || old.value.iter().any(|word| new.value.contains(word));
         if common > 0
+            && is_same_kind
             && common * 100 >= larger * 60
             && old.value != new.value
             && !new.value.is_empty()
@@ -73,7 +118,7 @@ pub fn supersedes(earlier: &str, later: &str) -> Option<u8> {
                 .len()
                 .saturating_sub(statement.classes.len())
         };
-        if rest(&old) <= 2 && rest(&new) <= 2 || shared > 0 && shared * 2 >= fewer {
+        if rest(old) <= 2 && rest(new) <= 2 || shared > 0 && shared * 2 >= fewer {
             return Some(80);
         }
     }
@@ -104,6 +149,8 @@ struct Statement {
     subject: Option<Vec<String>>,
     value: Vec<String>,
     numbers: Vec<String>,
+    /// What there is one of at a time, by number.
+    relations: Vec<usize>,
     /// Known values with the number of their class and of their group in it.
     classes: Vec<(usize, usize)>,
 }
@@ -115,8 +162,28 @@ struct File {
     negative: Vec<String>,
     change: Vec<String>,
     link: Vec<String>,
+    /// What follows is given up.
     replacing: Vec<String>,
+    /// What comes instead follows.
+    instead: Vec<String>,
+    /// What stands before is given up.
+    replaced: Vec<String>,
+    /// Verbs of change, and the words that then stand before the old and the new.
+    changing: Vec<String>,
+    from: Vec<String>,
+    to: Vec<String>,
+    /// Who has many things said of them.
+    beings: Vec<String>,
     class: Vec<FileClass>,
+    relation: Vec<FileRelation>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileRelation {
+    #[expect(dead_code, reason = "the name is for the reader of the file")]
+    name: String,
+    phrases: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -132,6 +199,13 @@ struct Lexicon {
     roles: HashMap<String, Role>,
     /// Phrases of several words, as written, with what they do.
     replacing: Vec<Vec<String>>,
+    instead: Vec<Vec<String>>,
+    replaced: Vec<Vec<String>>,
+    changing: Vec<String>,
+    beings: Vec<String>,
+    from: Vec<Vec<String>>,
+    to: Vec<Vec<String>>,
+    relations: Vec<Vec<Vec<String>>>,
     classes: HashMap<String, (usize, usize)>,
 }
 
@@ -161,11 +235,19 @@ static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
             lexicon.roles.insert(word, role);
         }
     }
-    lexicon.replacing = file
-        .replacing
-        .iter()
-        .map(|phrase| phrase.split(' ').map(str::to_owned).collect())
-        .collect();
+    let phrases = |list: &[String]| -> Vec<Vec<String>> {
+        list.iter()
+            .map(|phrase| phrase.split(' ').flat_map(words_of).collect())
+            .collect()
+    };
+    lexicon.replacing = phrases(&file.replacing);
+    lexicon.instead = phrases(&file.instead);
+    lexicon.replaced = phrases(&file.replaced);
+    lexicon.from = phrases(&file.from);
+    lexicon.to = phrases(&file.to);
+    lexicon.changing = file.changing;
+    lexicon.beings = file.beings;
+    lexicon.relations = file.relation.iter().map(|file| phrases(&file.phrases)).collect();
     for (class, file) in file.class.into_iter().enumerate() {
         for (group, values) in file.values.into_iter().enumerate() {
             for value in values {
@@ -179,69 +261,138 @@ static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
 impl Statement {
     fn of(text: &str) -> Self {
         const WORDS_MAX: usize = 60;
-        let lexicon = &*LEXICON;
-        let raw: Vec<String> = text
-            .split(|c: char| {
-                !(c.is_alphanumeric()
-                    || matches!(c, '\'' | '’' | '.' | '-' | '_' | '/' | '#' | '+'))
-            })
-            .flat_map(words_of)
-            .take(WORDS_MAX)
-            .collect();
         let mut statement = Self::default();
-        let mut at = 0;
-        let mut is_replaced = false;
-        let mut before_link: Vec<String> = Vec::new();
+        let mut left = WORDS_MAX;
+        let mut before_link = Vec::new();
         let mut has_link = false;
-        while let Some(word) = raw.get(at) {
-            if let Some(phrase) = lexicon.replacing.iter().find(|phrase| {
-                raw.get(at..at + phrase.len())
-                    .is_some_and(|words| words == phrase.as_slice())
-            }) {
-                is_replaced = true;
-                statement.has_replacement = true;
-                at += phrase.len();
-                continue;
-            }
-            at += 1;
-            match lexicon.roles.get(word.as_str()) {
-                Some(Role::Stop) => continue,
-                Some(Role::Negative) => {
-                    statement.is_negative = true;
-                    continue;
-                }
-                Some(Role::Change) => {
-                    statement.is_change = true;
-                    continue;
-                }
-                Some(Role::Link) => {
-                    has_link |= !before_link.is_empty();
-                    continue;
-                }
-                None => {}
-            }
-            let folded = fold(word);
-            if is_replaced {
-                statement.replaced.push(folded);
-                continue;
-            }
-            if word.starts_with(|c: char| c.is_ascii_digit()) {
-                statement.numbers.push(folded.clone());
-            }
-            if let Some(class) = lexicon.classes.get(&folded) {
-                statement.classes.push(*class);
-            }
-            if has_link {
-                statement.value.push(folded.clone());
-            } else {
-                before_link.push(folded.clone());
-            }
-            statement.words.push(folded);
+        for clause in text.split(CLAUSE_ENDS) {
+            let raw: Vec<String> = clause
+                .split(|c: char| {
+                    !(c.is_alphanumeric()
+                        || matches!(c, '\'' | '’' | '.' | '-' | '_' | '/' | '#' | '+' | ':'))
+                })
+                .flat_map(words_of)
+                .take(left)
+                .collect();
+            left -= raw.len();
+            statement.clause(&raw, &mut before_link, &mut has_link);
         }
         statement.subject = has_link.then_some(before_link);
         statement.words.sort_unstable();
         statement.words.dedup();
         statement
+    }
+
+    fn clause(&mut self, raw: &[String], before_link: &mut Vec<String>, has_link: &mut bool) {
+        let lexicon = &*LEXICON;
+        let given_up = lexicon.given_up(raw);
+        self.has_replacement |= given_up.iter().any(|is_given_up| *is_given_up);
+        for (at, word) in raw.iter().enumerate() {
+            for (relation, phrases) in lexicon.relations.iter().enumerate() {
+                if phrases.iter().any(|phrase| starts_with(&raw[at..], phrase)) {
+                    self.relations.push(relation);
+                }
+            }
+            match lexicon.roles.get(word.as_str()) {
+                Some(Role::Stop) => continue,
+                Some(Role::Negative) => {
+                    self.is_negative = true;
+                    continue;
+                }
+                Some(Role::Change) => {
+                    self.is_change = true;
+                    continue;
+                }
+                Some(Role::Link) => {
+                    *has_link |= !before_link.is_empty();
+                    continue;
+                }
+                None => {}
+            }
+            let folded = fold(word);
+            if given_up[at] {
+                self.replaced.push(folded);
+                continue;
+            }
+            if word.starts_with(|c: char| c.is_ascii_digit()) {
+                self.numbers.push(folded.clone());
+            }
+            if let Some(class) = lexicon.classes.get(&folded) {
+                self.classes.push(*class);
+            }
+            if *has_link {
+                self.value.push(folded.clone());
+            } else {
+                before_link.push(folded.clone());
+            }
+            self.words.push(folded);
+        }
+    }
+
+    /// Whether most of what this statement gives up is what `old` says.
+    fn gives_up(&self, old: &Self) -> bool {
+        let is_number = |word: &String| word.starts_with(|c: char| c.is_ascii_digit());
+        // "not 600": of all numbers it is this one.
+        if !self.replaced.iter().filter(|word| is_number(word)).all(|word| old.words.contains(word)) {
+            return false;
+        }
+        let known = self
+            .replaced
+            .iter()
+            .filter(|word| old.words.contains(word) && !old.replaced.contains(word))
+            .count();
+        known > 0 && known * 2 >= self.replaced.len()
+    }
+}
+
+/// What ends a clause. A full stop may stand inside of a number or a name.
+const CLAUSE_ENDS: [char; 12] = [',', ';', '!', '?', '(', ')', '，', '、', '。', '；', '！', '？'];
+
+fn starts_with(words: &[String], phrase: &[String]) -> bool {
+    words.get(..phrase.len()).is_some_and(|words| words == phrase)
+}
+
+impl Lexicon {
+    /// For each word of a clause, whether the clause says that it is to be no longer ("not Y", "stop Y", "from Y to").
+    fn given_up(&self, raw: &[String]) -> Vec<bool> {
+        /// Words after or before a phrase that it gives up.
+        const REACH: usize = 8;
+        let mut given_up = vec![false; raw.len()];
+        let mut mark = |range: std::ops::Range<usize>| {
+            for at in range {
+                given_up[at] = true;
+            }
+        };
+        let is_in = |phrases: &[Vec<String>], at: usize| {
+            phrases
+                .iter()
+                .filter(|phrase| starts_with(&raw[at..], phrase))
+                .map(Vec::len)
+                .max()
+        };
+        for at in 0..raw.len() {
+            // What is named after these words is given up, until the clause says what comes instead.
+            if let Some(length) = is_in(&self.replacing, at) {
+                let start = at + length;
+                let end = (start..raw.len().min(start + REACH))
+                    .find(|next| is_in(&self.instead, *next).is_some())
+                    .unwrap_or(raw.len().min(start + REACH));
+                mark(start..end);
+            }
+            // Before these words stands what is given up.
+            if is_in(&self.replaced, at).is_some() {
+                mark(at.saturating_sub(REACH)..at);
+            }
+            // "from Y to Z", where something is said to change.
+            if is_in(&self.from, at).is_some()
+                && raw[..at].iter().any(|word| self.changing.contains(word))
+                && let Some(to) = (at + 1..raw.len().min(at + REACH))
+                    .find(|next| is_in(&self.to, *next).is_some())
+            {
+                mark(at + 1..to);
+            }
+        }
+        given_up
     }
 }
 
@@ -279,6 +430,7 @@ fn is_wide(c: char) -> bool {
 /// Drops a plural or possessive ending.
 fn fold(word: &str) -> String {
     let word = word.strip_suffix("'s").unwrap_or(word);
+    let word = ["l'", "d'", "qu'"].iter().find_map(|elided| word.strip_prefix(elided)).unwrap_or(word);
     let is_plural = word.len() > 3
         && word.is_ascii()
         && !["ss", "us", "is"].iter().any(|end| word.ends_with(end));

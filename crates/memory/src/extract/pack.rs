@@ -4,16 +4,17 @@
 //! what comes next, files that were changed, errors, decisions. What room is left goes to the passages of the
 //! transcript that hold the names which the rest of the session most likely needs.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use crate::cues::{self, OutputKind, StatementKind};
-use crate::document::{Cover, Entry, Item, Memory, Origin, Provenance, Requested, Status};
+use crate::document::{Cover, Entry, Item, Memory, Origin, Provenance, Requested, Section, Status};
 use crate::render::markdown;
 
 use super::passages::Groups;
 use super::tools::{FileUse, PlanState};
-use super::{Extractor, Request, Statement, fold, rank};
+use super::{Extractor, LEDGER_AT_WORK_MIN, Request, Rule, Statement, fold, rank};
 
 /// How large a memory may be, and how that is counted.
 pub struct Limit<'a> {
@@ -84,7 +85,7 @@ impl<'a> Packing<'a> {
         // Pieces that are counted one by one can cost a little less than the whole.
         let margin = self.limit.tokens / 200;
         self.left = self.left.saturating_sub((self.limit.count)(&overhead) + margin);
-        self.ledger(Holds::Yes, self.share(30));
+        self.ledger(Holds::Yes, self.share(if self.is_chat() { 60 } else { 30 }));
         self.requests();
         self.state();
         self.next_steps();
@@ -203,33 +204,58 @@ impl<'a> Packing<'a> {
     }
 
     /// What the person put right, forbade, prefers or said about their world.
+    ///
+    /// Where tools are used, a short message is quoted whole: there most messages are instructions for the work, and
+    /// what stands around a rule belongs to it. In a chat the sentence alone is quoted.
     fn ledger(&mut self, holds: Holds, mut share: usize) {
-        let ledger = &self.extractor.ledger;
+        let extractor = self.extractor;
+        let ledger = &extractor.ledger;
         let mut order: Vec<usize> = (0..ledger.len())
             .filter(|rule| ledger[*rule].superseded_by.is_none() == (holds == Holds::Yes))
+            .filter(|rule| self.is_in_ledger(&ledger[*rule]))
             .collect();
         order.sort_by_key(|rule| {
             let rule = &ledger[*rule];
-            (Reverse(self.focus_in(&rule.text) as u32), Reverse(rule.confidence / 25), Reverse(rule.message))
+            (
+                Reverse(self.focus_in(&rule.text) as u32),
+                Reverse(self.is_chat() && rule.is_standing),
+                Reverse(rule.confidence / 25),
+                Reverse(rule.message),
+            )
         });
-        let entry = |rule: usize| Entry::Correction {
-            text: excerpt(&ledger[rule].text, QUOTE_BYTES),
+        let has_tools = !self.is_chat();
+        let text = |rule: usize| {
+            let request = &extractor.requests[ledger[rule].request];
+            let is_whole = has_tools
+                && request.is_short
+                && ledger[request.rules.clone()].iter().all(|rule| rule.superseded_by.is_none());
+            excerpt(if is_whole { &request.text } else { &ledger[rule].text }, QUOTE_BYTES)
         };
         for rule in order {
             let status = match ledger[rule].superseded_by {
                 None => Status::Active,
                 Some(later) => {
-                    let later = &ledger[later];
-                    let text = excerpt(&later.text, QUOTE_BYTES);
-                    Status::SupersededBy(Item::id_for(entry(rule).section(), later.message, &text))
+                    let message = ledger[later].message;
+                    let id = Item::id_for(Section::Corrections, message, &text(later));
+                    Status::SupersededBy(id)
                 }
             };
             let provenance = Provenance {
                 message: ledger[rule].message,
                 at_ms: ledger[rule].at_ms,
             };
-            self.add_with(entry(rule), Origin::User, provenance, status, &mut share);
+            let entry = Entry::Correction { text: text(rule) };
+            self.add_with(entry, Origin::User, provenance, status, &mut share);
         }
+    }
+
+    /// Whether no tool was called: the person's own words are most of what there is to remember.
+    fn is_chat(&self) -> bool {
+        self.extractor.last_call.is_none()
+    }
+
+    fn is_in_ledger(&self, rule: &Rule) -> bool {
+        self.is_chat() || rule.confidence >= LEDGER_AT_WORK_MIN
     }
 
     /// What the person asked for: the latest, the first, then from the newest to the oldest.
@@ -242,11 +268,18 @@ impl<'a> Packing<'a> {
         for index in order {
             let request: &Request = &requests[index];
             let is_answered = index < latest || extractor.is_waiting;
-            if index != latest && (request.is_rule || request.is_small_talk) {
+            let mut rules = extractor.ledger[request.rules.clone()].iter();
+            let is_rule = if self.is_chat() {
+                request.is_all_rules
+            } else {
+                request.is_short && rules.any(|rule| self.is_in_ledger(rule))
+            };
+            if index != latest && (is_rule || request.is_small_talk) {
                 continue;
             }
             let is_end = index == latest || index == 0;
-            let text = excerpt(&request.text, if is_end { LONG_QUOTE_BYTES } else { QUOTE_BYTES });
+            let text = self.without_superseded(request);
+            let text = excerpt(&text, if is_end { LONG_QUOTE_BYTES } else { QUOTE_BYTES });
             let provenance = Provenance {
                 message: request.message,
                 at_ms: request.at_ms,
@@ -254,6 +287,17 @@ impl<'a> Packing<'a> {
             let status = if is_answered { Status::Resolved } else { Status::Active };
             self.add_with(Entry::Task { text }, Origin::User, provenance, status, &mut share);
         }
+    }
+
+    /// The message without the sentences that no longer hold: quoted, they would look as if they did.
+    fn without_superseded<'r>(&self, request: &'r Request) -> Cow<'r, str> {
+        let mut text = Cow::Borrowed(request.text.as_str());
+        for rule in &self.extractor.ledger[request.rules.clone()] {
+            if rule.superseded_by.is_some() {
+                text = Cow::Owned(text.replace(&rule.text, "…"));
+            }
+        }
+        text
     }
 
     fn state(&mut self) {
