@@ -54,7 +54,7 @@ impl Format for Request {
             wire: self.0,
             conversations: Vec::new(),
             loose: Conversation::default(),
-            skipped: source.skipped.clone(),
+            skipped: Vec::new(),
             skipped_until: 0,
             first_error: None,
         };
