@@ -433,7 +433,12 @@ fn tokens(text: &str) -> Option<usize> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    Some(digits.parse::<usize>().unwrap_or(usize::MAX).saturating_mul(factor))
+    Some(
+        digits
+            .parse::<usize>()
+            .unwrap_or(usize::MAX)
+            .saturating_mul(factor),
+    )
 }
 
 #[cfg(test)]
@@ -449,7 +454,8 @@ mod tests {
 
     #[test]
     fn budgets_are_numbers_of_tokens() {
-        let check = |text, expected: Option<usize>| assert_eq!(budget(text).ok(), expected, "{text}");
+        let check =
+            |text, expected: Option<usize>| assert_eq!(budget(text).ok(), expected, "{text}");
         check("4000", Some(4000));
         check("4_000", Some(4000));
         check("4,000", Some(4000));
@@ -464,7 +470,8 @@ mod tests {
 
     #[test]
     fn tails_are_messages_or_tokens() {
-        let check = |text, expected: Option<Tail>| assert_eq!(keep_tail(text).ok(), expected, "{text}");
+        let check =
+            |text, expected: Option<Tail>| assert_eq!(keep_tail(text).ok(), expected, "{text}");
         check("12", Some(Tail::Messages(12)));
         check("0", Some(Tail::Messages(0)));
         check("8000tok", Some(Tail::Tokens(8000)));

@@ -20,8 +20,10 @@ pub(crate) fn run(arguments: &arguments::Check, console: &Console) -> Result<End
     if let Some(name) = &arguments.model
         && catalogue.find(name).is_none()
     {
-        return Err(Failure::new(Kind::Arguments, format!("the model {name:?} is not known"))
-            .hint("`throughline models` lists the known ones; --catalogue FILE adds yours"));
+        return Err(
+            Failure::new(Kind::Arguments, format!("the model {name:?} is not known"))
+                .hint("`throughline models` lists the known ones; --catalogue FILE adds yours"),
+        );
     }
     let progress = Progress::new(console);
     let input = input::open(&arguments.file, console, &progress)?;
@@ -30,10 +32,17 @@ pub(crate) fn run(arguments: &arguments::Check, console: &Console) -> Result<End
     }
     for piece in &input.text.skipped {
         // A provider gets the bytes as they are, so this is more than a matter of reading.
-        console.warning(&format!("{}: line {}: {}", input.name, piece.line, piece.reason));
+        console.warning(&format!(
+            "{}: line {}: {}",
+            input.name, piece.line, piece.reason
+        ));
     }
     let wire = arguments.wire.as_ref().and_then(|name| name.parse().ok());
-    let checker = Checker { arguments, catalogue: &catalogue, wire };
+    let checker = Checker {
+        arguments,
+        catalogue: &catalogue,
+        wire,
+    };
     let bodies = checker.bodies(&input)?;
     progress.finish();
     if arguments.json {
@@ -41,7 +50,11 @@ pub(crate) fn run(arguments: &arguments::Check, console: &Console) -> Result<End
     } else {
         print(&input.name, &bodies, console)?;
     }
-    Ok(if bodies.iter().all(|body| body.report.is_valid()) { Ending::Done } else { Ending::Invalid })
+    Ok(if bodies.iter().all(|body| body.report.is_valid()) {
+        Ending::Done
+    } else {
+        Ending::Invalid
+    })
 }
 
 /// One body and what was found in it.
@@ -63,14 +76,22 @@ impl Checker<'_> {
     fn bodies(&self, input: &Input) -> Result<Vec<Body>, Failure> {
         let text = &input.text.text;
         if text.trim().is_empty() {
-            return Err(Failure::new(Kind::Input, "the input is empty").at(&input.name).hint("give a request body"));
+            return Err(Failure::new(Kind::Input, "the input is empty")
+                .at(&input.name)
+                .hint("give a request body"));
         }
         let whole = Raw::parse(text.clone());
         if let Ok(body) = &whole {
             return Ok(vec![self.body(body, None, input)?]);
         }
-        let lines = || text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        let is_jsonl = lines().next().is_some_and(|(_, line)| Raw::parse(line.to_owned()).is_ok());
+        let lines = || {
+            text.lines()
+                .enumerate()
+                .filter(|(_, line)| !line.trim().is_empty())
+        };
+        let is_jsonl = lines()
+            .next()
+            .is_some_and(|(_, line)| Raw::parse(line.to_owned()).is_ok());
         match (is_jsonl, self.wire, whole) {
             (true, _, _) => lines()
                 .map(|(index, line)| match Raw::parse(text.slice_ref(line)) {
@@ -78,7 +99,11 @@ impl Checker<'_> {
                     Err(_) => Ok(Body {
                         line: Some(index + 1),
                         model: None,
-                        report: check_text(line, self.wire.unwrap_or(Wire::Anthropic), &CheckOptions::default()),
+                        report: check_text(
+                            line,
+                            self.wire.unwrap_or(Wire::Anthropic),
+                            &CheckOptions::default(),
+                        ),
                     }),
                 })
                 .collect(),
@@ -88,19 +113,22 @@ impl Checker<'_> {
                 report: check_text(text, wire, &CheckOptions::default()),
             }]),
             (false, None, Ok(_)) => Ok(Vec::new()),
-            (false, None, Err(error)) => {
-                Err(Failure::new(Kind::Input, format!("the input is not JSON: {error}"))
-                    .at(&input.name)
-                    .hint(other_format(input).unwrap_or_else(|| {
-                        "give a request body, or a file with one body a line".to_owned()
-                    })))
-            }
+            (false, None, Err(error)) => Err(Failure::new(
+                Kind::Input,
+                format!("the input is not JSON: {error}"),
+            )
+            .at(&input.name)
+            .hint(other_format(input).unwrap_or_else(|| {
+                "give a request body, or a file with one body a line".to_owned()
+            }))),
         }
     }
 
     fn body(&self, body: &Raw, line: Option<usize>, input: &Input) -> Result<Body, Failure> {
         let Some(wire) = self.wire.or_else(|| Wire::detect(body)) else {
-            let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+            let place = line
+                .map(|line| format!("line {line}: "))
+                .unwrap_or_default();
             return Err(Failure::new(
                 Kind::Input,
                 format!("{}: {place}this is not a request body: there is neither `messages` nor `input`", input.name),
@@ -110,7 +138,9 @@ impl Checker<'_> {
         let model = body.string_field("model");
         let name = self.arguments.model.as_ref().or(model.as_ref());
         let options = CheckOptions {
-            model: name.and_then(|name| self.catalogue.find(name)).map(model::rules),
+            model: name
+                .and_then(|name| self.catalogue.find(name))
+                .map(model::rules),
             anthropic_version: self.arguments.anthropic_version.as_deref(),
             profile: if self.arguments.strict_alternation {
                 Profile::StrictAlternation
@@ -119,7 +149,11 @@ impl Checker<'_> {
             },
             ..CheckOptions::default()
         };
-        Ok(Body { line, report: check(body, wire, &options), model })
+        Ok(Body {
+            line,
+            report: check(body, wire, &options),
+            model,
+        })
     }
 }
 
@@ -137,7 +171,10 @@ fn other_format(input: &Input) -> Option<String> {
 fn print(name: &str, bodies: &[Body], console: &Console) -> Result<(), Failure> {
     let mut text = String::new();
     for body in bodies {
-        let at = body.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+        let at = body
+            .line
+            .map(|line| format!("line {line}: "))
+            .unwrap_or_default();
         for finding in &body.report.findings {
             let line = format!(
                 "{at}{}: {} at {}: {}",
@@ -150,7 +187,10 @@ fn print(name: &str, bodies: &[Body], console: &Console) -> Result<(), Failure> 
             text.push('\n');
         }
         if body.report.omitted > 0 {
-            text.push_str(&format!("{at}and {} more\n", words::counted(body.report.omitted, "finding")));
+            text.push_str(&format!(
+                "{at}and {} more\n",
+                words::counted(body.report.omitted, "finding")
+            ));
         }
     }
     text.push_str(&verdict(name, bodies));
@@ -160,7 +200,10 @@ fn print(name: &str, bodies: &[Body], console: &Console) -> Result<(), Failure> 
 fn verdict(name: &str, bodies: &[Body]) -> String {
     let invalid = bodies.iter().filter(|body| !body.report.is_valid()).count();
     let wire = bodies.first().map_or("", |body| body.report.wire.name());
-    let warnings: usize = bodies.iter().map(|body| body.report.findings.len() - body.report.errors().count()).sum();
+    let warnings: usize = bodies
+        .iter()
+        .map(|body| body.report.findings.len() - body.report.errors().count())
+        .sum();
     let warnings = match warnings {
         0 => String::new(),
         count => format!(", {}", words::counted(count, "warning")),
@@ -168,9 +211,15 @@ fn verdict(name: &str, bodies: &[Body]) -> String {
     match (bodies, invalid) {
         ([_], 0) => format!("{name}: valid ({wire}{warnings})\n"),
         ([_], _) => format!("{name}: invalid ({wire}{warnings})\n"),
-        (_, 0) => format!("{name}: {} valid{warnings}\n", words::counted(bodies.len(), "request")),
+        (_, 0) => format!(
+            "{name}: {} valid{warnings}\n",
+            words::counted(bodies.len(), "request")
+        ),
         (_, count) => {
-            format!("{name}: {count} of {} invalid{warnings}\n", words::counted(bodies.len(), "request"))
+            format!(
+                "{name}: {count} of {} invalid{warnings}\n",
+                words::counted(bodies.len(), "request")
+            )
         }
     }
 }

@@ -8,13 +8,13 @@ use throughline_memory::document::Memory;
 use throughline_memory::redact::Redactor;
 use throughline_transcript::catalogue::Catalogue;
 use throughline_transcript::conversation::{Conversation, Source};
+use throughline_transcript::convert;
 use throughline_transcript::cut::{
     LatestRequest, Rules, Tail, cut_for_tail, cut_for_tail_by, latest_request,
 };
 use throughline_transcript::message::Message;
 use throughline_transcript::tokens::Counter;
 use throughline_transcript::wire::Wire;
-use throughline_transcript::convert;
 
 use crate::arguments::{self, To};
 use crate::convert::checked;
@@ -28,7 +28,11 @@ pub(crate) fn run(arguments: &arguments::Compact, console: &Console) -> Result<E
     let catalogue = model::catalogue(arguments.model.catalogue.as_deref())?;
     let wanted = Wanted {
         counter: model::counter(&arguments.model, console)?,
-        prior: arguments.prior.as_deref().map(|path| prior(path, console)).transpose()?,
+        prior: arguments
+            .prior
+            .as_deref()
+            .map(|path| prior(path, console))
+            .transpose()?,
         catalogue: &catalogue,
         arguments,
     };
@@ -78,7 +82,11 @@ fn all(
     selection::folder(folder)?;
     let mut failures = Vec::new();
     let mut written = 0;
-    let conversations = source.conversations.iter().enumerate().filter(|(_, conversation)| !conversation.messages.is_empty());
+    let conversations = source
+        .conversations
+        .iter()
+        .enumerate()
+        .filter(|(_, conversation)| !conversation.messages.is_empty());
     for (index, conversation) in conversations {
         let path = folder.join(format!(
             "{}.{}",
@@ -99,7 +107,10 @@ fn all(
     }
     match failures.into_iter().next() {
         Some(first) if written == 0 => Err(first.at(name)),
-        None if written == 0 => Err(Failure::new(Kind::NothingToDo, format!("{name}: there is no message in it"))),
+        None if written == 0 => Err(Failure::new(
+            Kind::NothingToDo,
+            format!("{name}: there is no message in it"),
+        )),
         _ => {
             let files = words::counted(written, "file");
             console.summary(&format!("{files} in {}", folder.display()));
@@ -111,7 +122,9 @@ fn all(
 fn prior(path: &Path, console: &Console) -> Result<Memory, Failure> {
     let json = input::small_file(path)?;
     let reading = throughline_memory::json_form::read(&json).map_err(|error| {
-        Failure::new(Kind::Input, error.to_string()).at(path.display()).hint(error.hint())
+        Failure::new(Kind::Input, error.to_string())
+            .at(path.display())
+            .hint(error.hint())
     })?;
     if let Some(first) = reading.unread.first() {
         console.warning(&format!(
@@ -147,9 +160,17 @@ struct Cut {
 }
 
 impl Wanted<'_> {
-    fn make(&self, conversation: &Conversation, format: &str, console: &Console) -> Result<Made, Failure> {
+    fn make(
+        &self,
+        conversation: &Conversation,
+        format: &str,
+        console: &Console,
+    ) -> Result<Made, Failure> {
         if conversation.messages.is_empty() {
-            return Err(Failure::new(Kind::NothingToDo, "the conversation has no messages"));
+            return Err(Failure::new(
+                Kind::NothingToDo,
+                "the conversation has no messages",
+            ));
         }
         if self.arguments.to == To::Request {
             return self.request(conversation, format, console);
@@ -161,7 +182,10 @@ impl Wanted<'_> {
         };
         let compacted = self.compact(covered, conversation, console)?;
         self.tell_if_larger(covered, &compacted, console);
-        Ok(Made { text: compacted.text, tokens: compacted.tokens })
+        Ok(Made {
+            text: compacted.text,
+            tokens: compacted.tokens,
+        })
     }
 
     fn compact(
@@ -173,7 +197,11 @@ impl Wanted<'_> {
         let count = |text: &str| self.counter.text(text);
         let options = Options {
             form: self.form(),
-            focus: self.arguments.focus.as_deref().filter(|focus| !focus.trim().is_empty()),
+            focus: self
+                .arguments
+                .focus
+                .as_deref()
+                .filter(|focus| !focus.trim().is_empty()),
             redactor: (!self.arguments.no_redact).then(Redactor::embedded),
             prior: self.prior.as_ref(),
             cwd: conversation.cwd.as_deref(),
@@ -181,8 +209,10 @@ impl Wanted<'_> {
         };
         let compacted = compact(covered, &options).map_err(|error| match error {
             CompactError::Empty => Failure::new(Kind::NothingToDo, error.to_string()),
-            CompactError::TooSmall { needed, .. } => Failure::new(Kind::Arguments, error.to_string())
-                .hint(format!("use --budget {needed} or more")),
+            CompactError::TooSmall { needed, .. } => {
+                Failure::new(Kind::Arguments, error.to_string())
+                    .hint(format!("use --budget {needed} or more"))
+            }
             _ => Failure::new(Kind::Bug, error.to_string()),
         })?;
         if compacted.prior_fits == Some(false)
@@ -200,7 +230,12 @@ impl Wanted<'_> {
     }
 
     /// The memory as a request body: memory and tail.
-    fn request(&self, conversation: &Conversation, format: &str, console: &Console) -> Result<Made, Failure> {
+    fn request(
+        &self,
+        conversation: &Conversation,
+        format: &str,
+        console: &Console,
+    ) -> Result<Made, Failure> {
         let messages = &conversation.messages;
         let wire = match &self.arguments.wire {
             Some(name) => name.parse().ok(),
@@ -231,17 +266,26 @@ impl Wanted<'_> {
             )
             .hint("send the conversation as it is, keep less of its end (--keep-tail), or use a smaller --budget"));
         }
-        let name = self.arguments.model.model.as_deref().or(conversation.model.as_deref());
+        let name = self
+            .arguments
+            .model
+            .model
+            .as_deref()
+            .or(conversation.model.as_deref());
         let known = name.and_then(|name| self.catalogue.find(name));
         let options = convert::Options {
             model: self.arguments.model.model.clone(),
-            drop_thinking: known.is_some_and(|model| model.abilities.binds_thinking_to_prefix == Some(true)),
+            drop_thinking: known
+                .is_some_and(|model| model.abilities.binds_thinking_to_prefix == Some(true)),
             ..convert::Options::default()
         };
         let converted = convert::request_with_memory(conversation, &memory, cut.at, wire, &options);
         crate::convert::tell_losses(&converted.losses, console);
         let body = checked(converted.body, wire, known)?;
-        Ok(Made { text: body, tokens: tokens + self.tokens(tail) })
+        Ok(Made {
+            text: body,
+            tokens: tokens + self.tokens(tail),
+        })
     }
 
     /// Where the memory ends and the tail begins.
@@ -250,31 +294,45 @@ impl Wanted<'_> {
         let request = latest_request(messages);
         let at = match tail {
             Some(tail) => {
-                let rules = Rules { latest_request: LatestRequest::MayBeCovered, ..Rules::default() };
+                let rules = Rules {
+                    latest_request: LatestRequest::MayBeCovered,
+                    ..Rules::default()
+                };
                 cut_for_tail_by(messages, rules, tail, tokens)
             }
             None => match cut_for_tail(messages, Tail::Messages(0), tokens) {
                 // One request and a long run of tools: the run is cut, and the request quoted.
                 0 => {
-                    let rules = Rules { latest_request: LatestRequest::MayBeCovered, ..Rules::default() };
+                    let rules = Rules {
+                        latest_request: LatestRequest::MayBeCovered,
+                        ..Rules::default()
+                    };
                     cut_for_tail_by(messages, rules, Tail::Tokens(self.arguments.budget), tokens)
                 }
                 at => at,
             },
         };
         if at == 0 {
-            let failure = Failure::new(Kind::NothingToDo, "nothing stands before the tail that a memory could cover");
+            let failure = Failure::new(
+                Kind::NothingToDo,
+                "nothing stands before the tail that a memory could cover",
+            );
             return Err(failure.hint(match tail {
                 Some(_) => "keep less of the end: a smaller --keep-tail",
                 None => "the conversation is short, or calls at its beginning still run: send it as it is",
             }));
         }
-        let quoted = request.filter(|request| *request < at).map(|request| quoted(&messages[request..]));
+        let quoted = request
+            .filter(|request| *request < at)
+            .map(|request| quoted(&messages[request..]));
         Ok(Cut { at, quoted })
     }
 
     fn tokens(&self, messages: &[Message]) -> usize {
-        messages.iter().map(|message| self.counter.message(message)).sum()
+        messages
+            .iter()
+            .map(|message| self.counter.message(message))
+            .sum()
     }
 
     /// A memory larger than what it stands for is no gain. It is written all the same, since it was asked for.

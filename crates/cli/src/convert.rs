@@ -20,7 +20,9 @@ pub(crate) fn run(arguments: &arguments::Convert, console: &Console) -> Result<E
     let session = arguments.session.as_deref();
     let (_, conversation) = selection::choose(&source, &input.name, session, "", console)?;
     if conversation.messages.is_empty() {
-        return Err(Failure::new(Kind::NothingToDo, "the conversation has no messages").at(&input.name));
+        return Err(
+            Failure::new(Kind::NothingToDo, "the conversation has no messages").at(&input.name),
+        );
     }
     let wire = match arguments.to {
         ConvertTo::Anthropic => Wire::Anthropic,
@@ -31,7 +33,10 @@ pub(crate) fn run(arguments: &arguments::Convert, console: &Console) -> Result<E
             return Ok(Ending::Done);
         }
     };
-    let options = convert::Options { model: arguments.model.clone(), ..convert::Options::default() };
+    let options = convert::Options {
+        model: arguments.model.clone(),
+        ..convert::Options::default()
+    };
     let converted = convert::convert(conversation, wire, &options);
     tell_losses(&converted.losses, console);
     let name = arguments.model.as_deref().or(conversation.model.as_deref());
@@ -46,21 +51,39 @@ pub(crate) fn tell_losses(losses: &[Loss], console: &Console) {
     for loss in losses {
         let place = match loss.count {
             1 => format!("message {}", loss.message + 1),
-            count => format!("{} times, first in message {}", words::number(count as u64), loss.message + 1),
+            count => format!(
+                "{} times, first in message {}",
+                words::number(count as u64),
+                loss.message + 1
+            ),
         };
         console.note(&format!("{}: {} ({place})", loss.code, loss.text));
     }
 }
 
 /// The body with a newline, if a provider would take it.
-pub(crate) fn checked(mut body: String, wire: Wire, known: Option<&Model>) -> Result<String, Failure> {
-    let options = CheckOptions { model: known.map(model::rules), ..CheckOptions::default() };
+pub(crate) fn checked(
+    mut body: String,
+    wire: Wire,
+    known: Option<&Model>,
+) -> Result<String, Failure> {
+    let options = CheckOptions {
+        model: known.map(model::rules),
+        ..CheckOptions::default()
+    };
     let report = check_text(&body, wire, &options);
     if !report.is_valid() {
         let findings: Vec<String> = report
             .errors()
             .take(FINDINGS_SHOWN_MAX)
-            .map(|finding| format!("\n  {} at {}: {}", finding.code, place(&finding.path), finding.message))
+            .map(|finding| {
+                format!(
+                    "\n  {} at {}: {}",
+                    finding.code,
+                    place(&finding.path),
+                    finding.message
+                )
+            })
             .collect();
         return Err(Failure::new(
             Kind::NothingToDo,

@@ -92,7 +92,10 @@ impl Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::new(Kind::ClosedPipe, "");
         }
-        let failure = Self::new(Kind::Output, format!("cannot write {place}: {}", reason(error)));
+        let failure = Self::new(
+            Kind::Output,
+            format!("cannot write {place}: {}", reason(error)),
+        );
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 failure.hint("make room on the disk, or choose another place with -o")

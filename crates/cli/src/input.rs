@@ -33,10 +33,26 @@ const GZIP: &[u8] = &[0x1f, 0x8b];
 const SQLITE: &[u8] = b"SQLite format 3\0";
 /// What else is packed, and what unpacks it.
 const PACKED: &[(&[u8], &str, &str)] = &[
-    (b"PK\x03\x04", "a zip archive", "unzip it, and give one of the files in it"),
-    (b"\x28\xb5\x2f\xfd", "compressed with zstd", "unpack it first: zstd -dc FILE | throughline ... -"),
-    (b"\xfd7zXZ\0", "compressed with xz", "unpack it first: xz -dc FILE | throughline ... -"),
-    (b"BZh", "compressed with bzip2", "unpack it first: bzip2 -dc FILE | throughline ... -"),
+    (
+        b"PK\x03\x04",
+        "a zip archive",
+        "unzip it, and give one of the files in it",
+    ),
+    (
+        b"\x28\xb5\x2f\xfd",
+        "compressed with zstd",
+        "unpack it first: zstd -dc FILE | throughline ... -",
+    ),
+    (
+        b"\xfd7zXZ\0",
+        "compressed with xz",
+        "unpack it first: xz -dc FILE | throughline ... -",
+    ),
+    (
+        b"BZh",
+        "compressed with bzip2",
+        "unpack it first: bzip2 -dc FILE | throughline ... -",
+    ),
     (b"%PDF-", "a PDF document", "give the session file itself"),
 ];
 
@@ -73,7 +89,12 @@ pub(crate) fn open(path: &Path, console: &Console, progress: &Progress) -> Resul
         // Opened anew: a file can be read from the start again.
         file = File::open(path).map_err(|error| unreadable(path, &error))?;
     }
-    stream(file, metadata.is_file().then(|| metadata.len()), name, progress)
+    stream(
+        file,
+        metadata.is_file().then(|| metadata.len()),
+        name,
+        progress,
+    )
 }
 
 /// Reads all conversations and tells what was skipped.
@@ -84,7 +105,8 @@ pub(crate) fn conversations(
 ) -> Result<(Source, Input), Failure> {
     let input = open(&arguments.file, console, progress)?;
     progress.working("reading the conversations", input.text.text.len());
-    let read = read::read(&input.text, Some(&arguments.from)).map_err(|error| no_conversation(&input, &error))?;
+    let read = read::read(&input.text, Some(&arguments.from))
+        .map_err(|error| no_conversation(&input, &error))?;
     progress.finish();
     for warning in &input.warnings {
         console.warning(warning);
@@ -97,9 +119,15 @@ fn tell_skipped(skipped: &[Skipped], name: &str, console: &Console) {
     for piece in skipped.iter().take(SKIPPED_SHOWN_MAX) {
         let bytes = words::counted(piece.bytes, "byte");
         let line = words::number(piece.line as u64);
-        console.warning(&format!("{name}: line {line}: skipped {bytes}: {}", piece.reason));
+        console.warning(&format!(
+            "{name}: line {line}: skipped {bytes}: {}",
+            piece.reason
+        ));
     }
-    if let Some(rest) = skipped.get(SKIPPED_SHOWN_MAX..).filter(|rest| !rest.is_empty()) {
+    if let Some(rest) = skipped
+        .get(SKIPPED_SHOWN_MAX..)
+        .filter(|rest| !rest.is_empty())
+    {
         let bytes: usize = rest.iter().map(|piece| piece.bytes).sum();
         console.warning(&format!(
             "{name}: skipped {} in {} more; `throughline inspect --json` lists them",
@@ -119,10 +147,12 @@ fn no_conversation(input: &Input, error: &ReadError) -> Failure {
         ReadError::UnknownFormat { .. } if is_binary(&input.text) => {
             failure.hint("this looks like binary data; give a text or JSON file")
         }
-        ReadError::UnknownFormat { .. } => {
-            failure.hint("if you know the format, name it with --from; `throughline formats` says what each is")
+        ReadError::UnknownFormat { .. } => failure.hint(
+            "if you know the format, name it with --from; `throughline formats` says what each is",
+        ),
+        _ => {
+            failure.hint("leave --from out to have the format found, or see `throughline formats`")
         }
-        _ => failure.hint("leave --from out to have the format found, or see `throughline formats`"),
     }
 }
 
@@ -136,7 +166,10 @@ fn is_binary(text: &SourceText) -> bool {
 pub(crate) fn small_file(path: &Path) -> Result<String, Failure> {
     let metadata = path.metadata().map_err(|error| unreadable(path, &error))?;
     if metadata.is_dir() {
-        return Err(Failure::new(Kind::Input, format!("{} is a folder", path.display())).hint("give a file"));
+        return Err(
+            Failure::new(Kind::Input, format!("{} is a folder", path.display()))
+                .hint("give a file"),
+        );
     }
     let mut bytes = Vec::new();
     File::open(path)
@@ -149,20 +182,40 @@ pub(crate) fn small_file(path: &Path) -> Result<String, Failure> {
         ));
     }
     String::from_utf8(bytes)
-        .map(|text| text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
-        .map_err(|_| Failure::new(Kind::Input, format!("{} is not text in UTF-8", path.display())))
+        .map(|text| {
+            text.strip_prefix('\u{feff}')
+                .map(str::to_owned)
+                .unwrap_or(text)
+        })
+        .map_err(|_| {
+            Failure::new(
+                Kind::Input,
+                format!("{} is not text in UTF-8", path.display()),
+            )
+        })
 }
 
-fn stream(reader: impl Read, length: Option<u64>, name: String, progress: &Progress) -> Result<Input, Failure> {
+fn stream(
+    reader: impl Read,
+    length: Option<u64>,
+    name: String,
+    progress: &Progress,
+) -> Result<Input, Failure> {
     let mut reader = reader;
     let failed = |error: io::Error| {
-        Failure::new(Kind::Input, format!("{name}: cannot be read: {}", reason(&error)))
+        Failure::new(
+            Kind::Input,
+            format!("{name}: cannot be read: {}", reason(&error)),
+        )
     };
     let mut start = [0; 16];
     let start_length = read_start(&mut reader, &mut start).map_err(failed)?;
     let start = &start[..start_length];
     progress.reading(length);
-    let watched = Watched { inner: start.chain(reader), progress };
+    let watched = Watched {
+        inner: start.chain(reader),
+        progress,
+    };
     let mut warnings = Vec::new();
     let bytes = if start.starts_with(GZIP) {
         let mut bytes = Vec::new();
@@ -181,9 +234,14 @@ fn stream(reader: impl Read, length: Option<u64>, name: String, progress: &Progr
         }
         bytes
     } else if start.starts_with(SQLITE) {
-        return Err(Failure::new(Kind::Input, format!("{name}: a database cannot be read from a pipe"))
-            .hint("give the database file itself"));
-    } else if let Some((_, what, hint)) = PACKED.iter().find(|(magic, _, _)| start.starts_with(magic)) {
+        return Err(Failure::new(
+            Kind::Input,
+            format!("{name}: a database cannot be read from a pipe"),
+        )
+        .hint("give the database file itself"));
+    } else if let Some((_, what, hint)) =
+        PACKED.iter().find(|(magic, _, _)| start.starts_with(magic))
+    {
         return Err(Failure::new(Kind::Input, format!("{name} is {what}")).hint(*hint));
     } else {
         let mut bytes = Vec::new();
@@ -202,7 +260,11 @@ fn stream(reader: impl Read, length: Option<u64>, name: String, progress: &Progr
         )
         .hint("split it: in JSONL files every part with whole lines can be read"));
     }
-    Ok(Input { text: SourceText::from_bytes(bytes), name, warnings })
+    Ok(Input {
+        text: SourceText::from_bytes(bytes),
+        name,
+        warnings,
+    })
 }
 
 fn all(reader: impl Read, bytes: &mut Vec<u8>) -> io::Result<()> {
@@ -242,9 +304,9 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
         io::ErrorKind::NotFound => {
             let failure = Failure::new(Kind::Input, format!("there is no file {name}"));
             match path.parent() {
-                Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
-                    failure.hint(format!("the folder {} does not exist either", folder.display()))
-                }
+                Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => failure.hint(
+                    format!("the folder {} does not exist either", folder.display()),
+                ),
                 _ => failure.hint("check the path; `-` reads standard input"),
             }
         }
@@ -252,7 +314,10 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
             Failure::new(Kind::Input, format!("{name} may not be read"))
                 .hint(format!("see who may: ls -l {name}"))
         }
-        _ => Failure::new(Kind::Input, format!("{name}: cannot be read: {}", reason(error))),
+        _ => Failure::new(
+            Kind::Input,
+            format!("{name}: cannot be read: {}", reason(error)),
+        ),
     }
 }
 

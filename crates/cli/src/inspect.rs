@@ -20,7 +20,8 @@ pub(crate) fn run(arguments: &arguments::Inspect, console: &Console) -> Result<E
     let progress = Progress::new(console);
     let (source, input) = input::conversations(&arguments.source, console, &progress)?;
     progress.working("counting", input.text.text.len());
-    let session = |index: usize, conversation: &Conversation| Session::of(index + 1, conversation, &counter);
+    let session =
+        |index: usize, conversation: &Conversation| Session::of(index + 1, conversation, &counter);
     let report = |sessions| Report {
         schema: "throughline.inspect/1",
         file: &input.name,
@@ -34,7 +35,8 @@ pub(crate) fn run(arguments: &arguments::Inspect, console: &Console) -> Result<E
     if arguments.json {
         let sessions = match &arguments.session {
             Some(wanted) => {
-                let (number, conversation) = selection::choose(&source, &input.name, Some(wanted), "", console)?;
+                let (number, conversation) =
+                    selection::choose(&source, &input.name, Some(wanted), "", console)?;
                 vec![session(number - 1, conversation)]
             }
             None => source
@@ -52,11 +54,20 @@ pub(crate) fn run(arguments: &arguments::Inspect, console: &Console) -> Result<E
     // One conversation is shown in full; several are listed, so that one can be chosen.
     let roots = selection::roots(&source);
     let shown = match (&arguments.session, &roots[..]) {
-        (Some(wanted), _) => Some(selection::choose(&source, &input.name, Some(wanted), "", console)?),
+        (Some(wanted), _) => Some(selection::choose(
+            &source,
+            &input.name,
+            Some(wanted),
+            "",
+            console,
+        )?),
         (None, [only]) => Some((only + 1, &source.conversations[*only])),
         (None, _) => None,
     };
-    let sessions = shown.map(|(number, conversation)| session(number - 1, conversation)).into_iter().collect();
+    let sessions = shown
+        .map(|(number, conversation)| session(number - 1, conversation))
+        .into_iter()
+        .collect();
     progress.finish();
     let is_listed = arguments.session.is_none() && source.conversations.len() > 1;
     let list = is_listed.then(|| selection::rows(&source, |_| true));

@@ -13,7 +13,8 @@ pub(crate) fn run(arguments: &arguments::Man, console: &Console) -> Result<Endin
     match &arguments.folder {
         Some(folder) => {
             selection::folder(folder)?;
-            clap_mangen::generate_to(command, folder).map_err(|error| Failure::writing(folder.display(), &error))?;
+            clap_mangen::generate_to(command, folder)
+                .map_err(|error| Failure::writing(folder.display(), &error))?;
             console.summary(&format!("the pages are in {}", folder.display()));
         }
         None => {

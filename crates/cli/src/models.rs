@@ -10,10 +10,17 @@ use crate::{model, words};
 
 pub(crate) fn run(arguments: &arguments::Models, console: &Console) -> Result<Ending, Failure> {
     let catalogue = model::catalogue(arguments.catalogue.as_deref())?;
-    let part = arguments.part.as_deref().unwrap_or_default().to_ascii_lowercase();
+    let part = arguments
+        .part
+        .as_deref()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
     let matches = |model: &&Model| {
         let names = model.aliases.iter().chain([&model.id, &model.provider]);
-        part.is_empty() || names.into_iter().any(|name| name.to_ascii_lowercase().contains(&part))
+        part.is_empty()
+            || names
+                .into_iter()
+                .any(|name| name.to_ascii_lowercase().contains(&part))
     };
     let mut models: Vec<&Model> = catalogue.models().iter().filter(matches).collect();
     // A name as a request has it (a date, a vendor in front) is no part of the id.
@@ -21,16 +28,37 @@ pub(crate) fn run(arguments: &arguments::Models, console: &Console) -> Result<En
         models.extend(catalogue.find(&part));
     }
     if models.is_empty() {
-        return Err(Failure::new(Kind::NothingToDo, format!("no known model has {part:?} in its name"))
-            .hint("`throughline models` lists them all; --catalogue FILE adds yours"));
+        return Err(Failure::new(
+            Kind::NothingToDo,
+            format!("no known model has {part:?} in its name"),
+        )
+        .hint("`throughline models` lists them all; --catalogue FILE adds yours"));
     }
     if arguments.json {
         let models = models.into_iter().map(Form::of).collect();
-        console.print_json(&Document { schema: "throughline.models/1", models })?;
+        console.print_json(&Document {
+            schema: "throughline.models/1",
+            models,
+        })?;
     } else {
         let rows = models.into_iter().map(row).collect();
-        let header = ["model", "provider", "window", "output", "in $/M", "out $/M", "cached $/M", "as of", "sure", "source"];
-        let header = if console.is_stdout_terminal { &header[..9] } else { &header[..] };
+        let header = [
+            "model",
+            "provider",
+            "window",
+            "output",
+            "in $/M",
+            "out $/M",
+            "cached $/M",
+            "as of",
+            "sure",
+            "source",
+        ];
+        let header = if console.is_stdout_terminal {
+            &header[..9]
+        } else {
+            &header[..]
+        };
         console.print(&console.table(header, rows))?;
     }
     Ok(Ending::Done)
@@ -38,7 +66,11 @@ pub(crate) fn run(arguments: &arguments::Models, console: &Console) -> Result<En
 
 fn row(model: &Model) -> Vec<String> {
     let price = |choose: fn(&throughline_transcript::catalogue::Prices) -> Money| {
-        model.prices.as_ref().map(|prices| choose(prices).dollars().to_string()).unwrap_or_default()
+        model
+            .prices
+            .as_ref()
+            .map(|prices| choose(prices).dollars().to_string())
+            .unwrap_or_default()
     };
     vec![
         model.id.clone(),

@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, Once};
+use std::sync::Mutex;
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
@@ -62,14 +62,20 @@ impl Console {
     /// One line about the work that was done, for those who watch.
     pub(crate) fn summary(&self, text: &str) {
         if self.is_stderr_terminal {
-            let style = if self.stderr_has_colours { Style::new().dimmed() } else { Style::new() };
+            let style = if self.stderr_has_colours {
+                Style::new().dimmed()
+            } else {
+                Style::new()
+            };
             self.stderr(&format!("{style}{}{style:#}\n", harmless(text)));
         }
     }
 
     fn say(&self, label: &str, colour: Option<AnsiColor>, text: &str) {
         let style = match colour {
-            Some(colour) if self.stderr_has_colours => Style::new().bold().fg_color(Some(colour.into())),
+            Some(colour) if self.stderr_has_colours => {
+                Style::new().bold().fg_color(Some(colour.into()))
+            }
             None if self.stderr_has_colours => Style::new().bold(),
             _ => Style::new(),
         };
@@ -99,8 +105,14 @@ impl Console {
         if !self.is_stdout_terminal {
             return write_stdout(markdown.as_bytes());
         }
-        let skin = if self.stdout_has_colours { MadSkin::default() } else { MadSkin::no_style() };
-        let shown = skin.text(&harmless(markdown), Some(terminal_width())).to_string();
+        let skin = if self.stdout_has_colours {
+            MadSkin::default()
+        } else {
+            MadSkin::no_style()
+        };
+        let shown = skin
+            .text(&harmless(markdown), Some(terminal_width()))
+            .to_string();
         write_stdout(shown.as_bytes())
     }
 
@@ -137,7 +149,9 @@ fn table(header: &[&str], rows: Vec<Vec<String>>, is_terminal: bool) -> String {
         table.load_style(presets::NOTHING);
     }
     let cells = |row: &[String]| -> Vec<String> {
-        row.iter().map(|cell| harmless(cell).replace(['\n', '\t'], " ")).collect()
+        row.iter()
+            .map(|cell| harmless(cell).replace(['\n', '\t'], " "))
+            .collect()
     };
     if !header.is_empty() {
         table.set_header(header.to_vec());
@@ -152,7 +166,8 @@ fn table(header: &[&str], rows: Vec<Vec<String>>, is_terminal: bool) -> String {
         // Numbers are compared by their ends.
         let is_number = |row: &Vec<String>| {
             row.get(index).is_none_or(|cell| {
-                cell.chars().all(|c| c.is_ascii_digit() || matches!(c, ',' | '.' | '-' | '%' | '$'))
+                cell.chars()
+                    .all(|c| c.is_ascii_digit() || matches!(c, ',' | '.' | '-' | '%' | '$'))
             })
         };
         if rows.iter().all(is_number) {
@@ -220,7 +235,10 @@ fn write_file(path: &Path, document: &str) -> Result<(), Failure> {
             return std::fs::OpenOptions::new()
                 .write(true)
                 .open(&place)
-                .and_then(|mut file| file.write_all(document.as_bytes()).and_then(|()| file.flush()))
+                .and_then(|mut file| {
+                    file.write_all(document.as_bytes())
+                        .and_then(|()| file.flush())
+                })
                 .map_err(failed);
         }
         _ => {}
@@ -232,7 +250,11 @@ fn write_file(path: &Path, document: &str) -> Result<(), Failure> {
     if !folder.is_dir() {
         return Err(Failure::new(
             Kind::Output,
-            format!("cannot write {}: there is no folder {}", path.display(), folder.display()),
+            format!(
+                "cannot write {}: there is no folder {}",
+                path.display(),
+                folder.display()
+            ),
         )
         .hint(format!("create it first: mkdir -p {}", folder.display())));
     }
@@ -260,12 +282,20 @@ fn remember_unfinished(path: Option<PathBuf>) {
     }
 }
 
+/// Elsewhere an interrupt may leave a hidden file behind, never half of the one that was asked for.
+#[cfg(not(unix))]
+fn clean_up_on_interrupt() {}
+
 /// From now on, Ctrl-C takes the unfinished file away before it ends the program.
+#[cfg(unix)]
 fn clean_up_on_interrupt() {
-    static STARTED: Once = Once::new();
+    static STARTED: std::sync::Once = std::sync::Once::new();
     STARTED.call_once(|| {
         // Without the watcher an interrupt ends the program all the same; only a hidden file may stay.
-        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else {
+        let Ok(runtime) = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()
+        else {
             return;
         };
         let Ok(mut interrupts) = ({
@@ -276,9 +306,8 @@ fn clean_up_on_interrupt() {
         };
         std::thread::spawn(move || {
             runtime.block_on(interrupts.recv());
-            // Holding the lock keeps the main thread from moving the file meanwhile.
-            let unfinished = UNFINISHED.lock();
-            if let Ok(Some(path)) = unfinished.as_deref() {
+            if let Ok(Some(path)) = UNFINISHED.lock().as_deref() {
+                // If it was moved to its place meanwhile, it is whole and stays there.
                 let _ = std::fs::remove_file(path);
             }
             std::process::exit(130);
@@ -303,6 +332,9 @@ mod tests {
             vec!["a".to_owned(), "1".to_owned()],
             vec!["long".to_owned(), "1,000".to_owned()],
         ];
-        assert_eq!(table(&["name", "n"], rows, false), "name      n\na         1\nlong  1,000\n");
+        assert_eq!(
+            table(&["name", "n"], rows, false),
+            "name      n\na         1\nlong  1,000\n"
+        );
     }
 }

@@ -41,10 +41,11 @@ pub(crate) fn choose<'a>(
                 only
             }
             [] => {
-                return Err(
-                    Failure::new(Kind::NothingToDo, format!("{file}: there is no message in it"))
-                        .hint("give a session in which something was said"),
-                );
+                return Err(Failure::new(
+                    Kind::NothingToDo,
+                    format!("{file}: there is no message in it"),
+                )
+                .hint("give a session in which something was said"));
             }
             _ => {
                 let count = words::counted(source.conversations.len(), "conversation");
@@ -52,7 +53,9 @@ pub(crate) fn choose<'a>(
                     Kind::Arguments,
                     format!("{file} has {count}:\n{}", list(source, |_| true, console)),
                 )
-                .hint(format!("choose one with --session ID (or its number){advice}")));
+                .hint(format!(
+                    "choose one with --session ID (or its number){advice}"
+                )));
             }
         },
     };
@@ -61,14 +64,22 @@ pub(crate) fn choose<'a>(
 
 /// The conversations with messages that no other one of the source has started.
 pub(crate) fn roots(source: &Source) -> Vec<usize> {
-    let is_here = |id: &str| source.conversations.iter().any(|other| !other.id.is_empty() && other.id == id);
+    let is_here = |id: &str| {
+        source
+            .conversations
+            .iter()
+            .any(|other| !other.id.is_empty() && other.id == id)
+    };
     source
         .conversations
         .iter()
         .enumerate()
         .filter(|(_, conversation)| !conversation.messages.is_empty())
         .filter(|(_, conversation)| {
-            conversation.parent_id.as_deref().is_none_or(|parent| parent == conversation.id || !is_here(parent))
+            conversation
+                .parent_id
+                .as_deref()
+                .is_none_or(|parent| parent == conversation.id || !is_here(parent))
         })
         .map(|(index, _)| index)
         .collect()
@@ -77,7 +88,10 @@ pub(crate) fn roots(source: &Source) -> Vec<usize> {
 fn find(source: &Source, file: &str, wanted: &str, console: &Console) -> Result<usize, Failure> {
     let wanted = wanted.trim();
     let conversations = &source.conversations;
-    if let Some(exact) = conversations.iter().position(|conversation| conversation.id == wanted) {
+    if let Some(exact) = conversations
+        .iter()
+        .position(|conversation| conversation.id == wanted)
+    {
         return Ok(exact);
     }
     if let Ok(number) = wanted.parse::<usize>()
@@ -85,13 +99,19 @@ fn find(source: &Source, file: &str, wanted: &str, console: &Console) -> Result<
     {
         return Ok(number - 1);
     }
-    let begins = |conversation: &Conversation| !wanted.is_empty() && conversation.id.starts_with(wanted);
-    let found: Vec<usize> = (0..conversations.len()).filter(|index| begins(&conversations[*index])).collect();
+    let begins =
+        |conversation: &Conversation| !wanted.is_empty() && conversation.id.starts_with(wanted);
+    let found: Vec<usize> = (0..conversations.len())
+        .filter(|index| begins(&conversations[*index]))
+        .collect();
     match found[..] {
         [only] => Ok(only),
         [] => Err(Failure::new(
             Kind::Arguments,
-            format!("{file} has no conversation {wanted:?}; it has:\n{}", list(source, |_| true, console)),
+            format!(
+                "{file} has no conversation {wanted:?}; it has:\n{}",
+                list(source, |_| true, console)
+            ),
         )
         .hint("give an id, the beginning of one, or a number of the list")),
         _ => Err(Failure::new(
@@ -111,7 +131,10 @@ fn list(source: &Source, is_listed: impl Fn(&Conversation) -> bool, console: &Co
     rows.truncate(LISTED_MAX);
     let mut text = console.error_table(&HEADER, rows);
     if count > LISTED_MAX {
-        text.push_str(&format!("... and {} more\n", words::number((count - LISTED_MAX) as u64)));
+        text.push_str(&format!(
+            "... and {} more\n",
+            words::number((count - LISTED_MAX) as u64)
+        ));
     }
     text.truncate(text.trim_end().len());
     text
@@ -125,7 +148,11 @@ pub(crate) fn rows(source: &Source, is_listed: impl Fn(&Conversation) -> bool) -
         .enumerate()
         .filter(|(_, conversation)| is_listed(conversation))
         .map(|(index, conversation)| {
-            let last = conversation.messages.iter().filter_map(|message| message.at_ms).max();
+            let last = conversation
+                .messages
+                .iter()
+                .filter_map(|message| message.at_ms)
+                .max();
             vec![
                 (index + 1).to_string(),
                 conversation.id.clone(),
@@ -143,7 +170,13 @@ pub(crate) fn file_stem(number: usize, conversation: &Conversation) -> String {
         .id
         .chars()
         .take(80)
-        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' })
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') {
+                c
+            } else {
+                '-'
+            }
+        })
         .collect();
     stem = stem.trim_matches(['.', '-']).to_owned();
     if stem.is_empty() {
@@ -180,24 +213,39 @@ mod tests {
     }
 
     fn source(conversations: Vec<Conversation>) -> Source {
-        Source { format: "test", conversations, skipped: Vec::new() }
+        Source {
+            format: "test",
+            conversations,
+            skipped: Vec::new(),
+        }
     }
 
     #[test]
     fn the_one_that_started_the_others_is_meant() {
-        let check = |conversations, expected: &[usize]| assert_eq!(roots(&source(conversations)), expected);
+        let check =
+            |conversations, expected: &[usize]| assert_eq!(roots(&source(conversations)), expected);
         check(vec![conversation("a", None)], &[0]);
-        check(vec![conversation("a", None), conversation("b", Some("a"))], &[0]);
-        check(vec![conversation("a", None), conversation("b", None)], &[0, 1]);
+        check(
+            vec![conversation("a", None), conversation("b", Some("a"))],
+            &[0],
+        );
+        check(
+            vec![conversation("a", None), conversation("b", None)],
+            &[0, 1],
+        );
         // Started by a conversation that is not in the file.
         check(vec![conversation("b", Some("elsewhere"))], &[0]);
-        check(vec![conversation("", None), conversation("", Some(""))], &[0, 1]);
+        check(
+            vec![conversation("", None), conversation("", Some(""))],
+            &[0, 1],
+        );
         check(vec![Conversation::default()], &[]);
     }
 
     #[test]
     fn names_of_files_are_safe_and_do_not_meet() {
-        let check = |id: &str, expected: &str| assert_eq!(file_stem(7, &conversation(id, None)), expected);
+        let check =
+            |id: &str, expected: &str| assert_eq!(file_stem(7, &conversation(id, None)), expected);
         check("ses_01", "ses_01");
         check("", "conversation-007");
         check("../../etc/passwd", "etc-passwd-007");

@@ -14,8 +14,12 @@ use super::{BYTES_MAX, Input};
 use crate::error::{Failure, Kind};
 
 /// Columns of a session, and the field of the export that each is.
-const SESSION_FIELDS: [(&str, &str); 4] =
-    [("id", "id"), ("parent_id", "parentID"), ("title", "title"), ("directory", "directory")];
+const SESSION_FIELDS: [(&str, &str); 4] = [
+    ("id", "id"),
+    ("parent_id", "parentID"),
+    ("title", "title"),
+    ("directory", "directory"),
+];
 
 pub(super) fn read(path: &Path, name: String) -> Result<Input, Failure> {
     let failed = |what: &str| Failure::new(Kind::Input, format!("{name}: {what}"));
@@ -47,7 +51,11 @@ pub(super) fn read(path: &Path, name: String) -> Result<Input, Failure> {
                 .hint("export one of them: opencode export SESSION > session.json")),
         }
     })?;
-    Ok(Input { text: SourceText::from_text(text), name, warnings: Vec::new() })
+    Ok(Input {
+        text: SourceText::from_text(text),
+        name,
+        warnings: Vec::new(),
+    })
 }
 
 async fn connect(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
@@ -72,7 +80,9 @@ async fn tables(connection: &mut SqliteConnection) -> Result<Vec<String>, sqlx::
 
 /// All sessions as an array of exports; `None` if they are too large.
 async fn export(connection: &mut SqliteConnection) -> Result<Option<String>, sqlx::Error> {
-    let sessions = sqlx::query("SELECT * FROM session ORDER BY id").fetch_all(&mut *connection).await?;
+    let sessions = sqlx::query("SELECT * FROM session ORDER BY id")
+        .fetch_all(&mut *connection)
+        .await?;
     let mut text = String::from("[");
     for (number, session) in sessions.iter().enumerate() {
         if number > 0 {
@@ -108,10 +118,12 @@ async fn push_messages(
     text: &mut String,
 ) -> Result<bool, sqlx::Error> {
     // Ids rise with time.
-    let messages = sqlx::query("SELECT id, CAST(data AS TEXT) AS data FROM message WHERE session_id = ? ORDER BY id")
-        .bind(session)
-        .fetch_all(&mut *connection)
-        .await?;
+    let messages = sqlx::query(
+        "SELECT id, CAST(data AS TEXT) AS data FROM message WHERE session_id = ? ORDER BY id",
+    )
+    .bind(session)
+    .fetch_all(&mut *connection)
+    .await?;
     let mut parts = sqlx::query(
         "SELECT message_id, id, CAST(data AS TEXT) AS data FROM part WHERE session_id = ? ORDER BY message_id, id",
     )
@@ -129,9 +141,14 @@ async fn push_messages(
         push_with_id(message, &id, text);
         text.push_str(",\"parts\":[");
         // Parts of messages that are gone are passed over.
-        while parts.next_if(|part| string(part, "message_id").is_some_and(|of| of < id)).is_some() {}
+        while parts
+            .next_if(|part| string(part, "message_id").is_some_and(|of| of < id))
+            .is_some()
+        {}
         let mut is_first = true;
-        while let Some(part) = parts.next_if(|part| string(part, "message_id").as_ref() == Some(&id)) {
+        while let Some(part) =
+            parts.next_if(|part| string(part, "message_id").as_ref() == Some(&id))
+        {
             if !is_first {
                 text.push(',');
             }
@@ -155,7 +172,9 @@ fn push_with_id(row: &SqliteRow, id: &str, text: &mut String) {
     let data = data.trim();
     // Half a row must not spoil the rest.
     if throughline_transcript::json::Raw::parse(data.to_owned()).is_ok()
-        && let Some(fields) = data.strip_prefix('{').and_then(|data| data.strip_suffix('}'))
+        && let Some(fields) = data
+            .strip_prefix('{')
+            .and_then(|data| data.strip_suffix('}'))
         && !fields.trim().is_empty()
     {
         text.push(',');

@@ -31,7 +31,10 @@ pub(super) fn read(path: &Path, name: String) -> Result<Input, Failure> {
     }
     let mut events = events(&files);
     if !events.is_empty() && path.file_name() == Some(OsStr::new("events")) {
-        if let Some(state) = path.parent().map(|parent| parent.join("base_state.json")).filter(|state| state.is_file())
+        if let Some(state) = path
+            .parent()
+            .map(|parent| parent.join("base_state.json"))
+            .filter(|state| state.is_file())
         {
             events.insert(0, state);
         }
@@ -39,7 +42,11 @@ pub(super) fn read(path: &Path, name: String) -> Result<Input, Failure> {
     }
     let exports: Vec<PathBuf> = files
         .iter()
-        .filter(|file| is_named(file, |name| name.starts_with("ses_") && name.ends_with(".json")))
+        .filter(|file| {
+            is_named(file, |name| {
+                name.starts_with("ses_") && name.ends_with(".json")
+            })
+        })
         .cloned()
         .collect();
     if !exports.is_empty() {
@@ -88,7 +95,11 @@ fn joined(files: &[PathBuf], name: String) -> Result<Input, Failure> {
         bytes.push(b'\n');
         check_size(bytes.len(), &name)?;
     }
-    Ok(Input { text: SourceText::from_bytes(bytes), name, warnings: Vec::new() })
+    Ok(Input {
+        text: SourceText::from_bytes(bytes),
+        name,
+        warnings: Vec::new(),
+    })
 }
 
 /// The files as elements of one JSON array. One that is not JSON would spoil the others and is left out.
@@ -96,7 +107,8 @@ fn array(files: &[PathBuf], name: String) -> Result<Input, Failure> {
     let mut text = String::from("[");
     let mut warnings = Vec::new();
     for file in files {
-        let export = SourceText::from_bytes(fs::read(file).map_err(|error| unreadable(file, &error))?);
+        let export =
+            SourceText::from_bytes(fs::read(file).map_err(|error| unreadable(file, &error))?);
         match Raw::parse(export.text) {
             Ok(export) => {
                 if text.len() > 1 {
@@ -112,7 +124,11 @@ fn array(files: &[PathBuf], name: String) -> Result<Input, Failure> {
         check_size(text.len(), &name)?;
     }
     text.push(']');
-    Ok(Input { text: SourceText::from_text(text), name, warnings })
+    Ok(Input {
+        text: SourceText::from_text(text),
+        name,
+        warnings,
+    })
 }
 
 fn check_size(bytes: usize, name: &str) -> Result<(), Failure> {
@@ -132,9 +148,17 @@ fn refused(path: &Path, files: &[PathBuf]) -> Failure {
         .iter()
         .filter(|file| {
             is_named(file, |name| {
-                [".jsonl", ".json", ".jsonl.gz", ".json.gz", ".md", ".db", ".txt"]
-                    .iter()
-                    .any(|ending| name.ends_with(ending))
+                [
+                    ".jsonl",
+                    ".json",
+                    ".jsonl.gz",
+                    ".json.gz",
+                    ".md",
+                    ".db",
+                    ".txt",
+                ]
+                .iter()
+                .any(|ending| name.ends_with(ending))
             })
         })
         .map(|file| (file.metadata().ok().as_ref().and_then(modified), file))
@@ -153,7 +177,10 @@ fn refused(path: &Path, files: &[PathBuf]) -> Failure {
         .take(NAMED_MAX)
         .map(|(_, file)| format!("\n  {}", file.display()))
         .collect();
-    failure.hint(format!("give one of its {count}; the newest first:{}", named.concat()))
+    failure.hint(format!(
+        "give one of its {count}; the newest first:{}",
+        named.concat()
+    ))
 }
 
 #[cfg(test)]
@@ -162,11 +189,20 @@ mod tests {
 
     #[test]
     fn events_are_in_the_order_of_their_numbers() {
-        let files: Vec<PathBuf> = ["10.json", "2.json", "event-00001-ab-3.json", "base_state.json", "x.txt"]
+        let files: Vec<PathBuf> = [
+            "10.json",
+            "2.json",
+            "event-00001-ab-3.json",
+            "base_state.json",
+            "x.txt",
+        ]
+        .iter()
+        .map(PathBuf::from)
+        .collect();
+        let names: Vec<_> = events(&files)
             .iter()
-            .map(PathBuf::from)
+            .map(|file| file.display().to_string())
             .collect();
-        let names: Vec<_> = events(&files).iter().map(|file| file.display().to_string()).collect();
         assert_eq!(names, ["event-00001-ab-3.json", "2.json", "10.json"]);
     }
 }

@@ -22,7 +22,9 @@ pub(super) fn broken(conversation: &Conversation) -> Vec<Broken> {
         for block in &message.blocks {
             match &block.content {
                 Content::ToolCall(call) if !call.id.is_empty() && !call.is_server_side => {
-                    if open.insert(&call.id, (index, &call.name)).is_some() || answered.contains_key(&*call.id) {
+                    if open.insert(&call.id, (index, &call.name)).is_some()
+                        || answered.contains_key(&*call.id)
+                    {
                         broken.push(Broken {
                             code: "duplicate-call-id",
                             message: index,
@@ -30,7 +32,9 @@ pub(super) fn broken(conversation: &Conversation) -> Vec<Broken> {
                         });
                     }
                 }
-                Content::ToolResult(result) if !result.call_id.is_empty() && !result.is_server_side => {
+                Content::ToolResult(result)
+                    if !result.call_id.is_empty() && !result.is_server_side =>
+                {
                     let id: &str = &result.call_id;
                     if open.remove(id).is_some() {
                         answered.insert(id, index);
@@ -53,11 +57,18 @@ pub(super) fn broken(conversation: &Conversation) -> Vec<Broken> {
         }
     }
     // Calls of the last message that calls anything may still be running.
-    let last = messages.iter().rposition(|message: &Message| message.tool_calls().next().is_some());
+    let last = messages
+        .iter()
+        .rposition(|message: &Message| message.tool_calls().next().is_some());
     broken.extend(open.into_iter().map(|(id, (index, name))| {
-        let is_running = Some(index) == last && !messages[index + 1..].iter().any(Message::begins_turn);
+        let is_running =
+            Some(index) == last && !messages[index + 1..].iter().any(Message::begins_turn);
         Broken {
-            code: if is_running { "running-call" } else { "call-without-result" },
+            code: if is_running {
+                "running-call"
+            } else {
+                "call-without-result"
+            },
             message: index,
             text: format!("the call {id:?} of {name} has no result"),
         }
@@ -102,8 +113,14 @@ mod tests {
 
     #[track_caller]
     fn check(messages: Vec<Message>, expected: &[(&str, usize)]) {
-        let conversation = Conversation { messages, ..Conversation::default() };
-        let found: Vec<_> = broken(&conversation).iter().map(|broken| (broken.code, broken.message)).collect();
+        let conversation = Conversation {
+            messages,
+            ..Conversation::default()
+        };
+        let found: Vec<_> = broken(&conversation)
+            .iter()
+            .map(|broken| (broken.code, broken.message))
+            .collect();
         assert_eq!(found, expected);
     }
 
@@ -111,11 +128,20 @@ mod tests {
     fn what_is_not_a_pair_is_found() {
         let user = || Message::new(Role::User, vec![Block::text("go on")]);
         check(vec![call("a"), result("a")], &[]);
-        check(vec![call("a"), call("b"), result("b")], &[("call-without-result", 0)]);
+        check(
+            vec![call("a"), call("b"), result("b")],
+            &[("call-without-result", 0)],
+        );
         check(vec![call("a"), user()], &[("call-without-result", 0)]);
         check(vec![user(), call("a")], &[("running-call", 1)]);
         check(vec![result("a")], &[("result-without-call", 0)]);
-        check(vec![call("a"), result("a"), result("a")], &[("second-result", 2)]);
-        check(vec![call("a"), result("a"), call("a"), result("a")], &[("duplicate-call-id", 2)]);
+        check(
+            vec![call("a"), result("a"), result("a")],
+            &[("second-result", 2)],
+        );
+        check(
+            vec![call("a"), result("a"), call("a"), result("a")],
+            &[("duplicate-call-id", 2)],
+        );
     }
 }

@@ -10,7 +10,9 @@ use throughline_memory::redact::Redactor;
 use throughline_transcript::check::{CheckOptions, check};
 use throughline_transcript::conversation::{self, Conversation};
 use throughline_transcript::cut::legal_cuts;
-use throughline_transcript::message::{Author, Block, Content, Message, Role, ToolInput, ToolResult};
+use throughline_transcript::message::{
+    Author, Block, Content, Message, Role, ToolInput, ToolResult,
+};
 use throughline_transcript::tokens::Counter;
 use throughline_transcript::wire::Wire;
 
@@ -48,7 +50,11 @@ pub(super) struct Skipped<'a> {
 
 impl<'a> Skipped<'a> {
     pub(super) fn of(skipped: &'a conversation::Skipped) -> Self {
-        Self { line: skipped.line, bytes: skipped.bytes, reason: &skipped.reason }
+        Self {
+            line: skipped.line,
+            bytes: skipped.bytes,
+            reason: &skipped.reason,
+        }
     }
 }
 
@@ -171,7 +177,10 @@ impl Session {
             model: conversation.model.clone(),
             cwd: conversation.cwd.clone(),
             messages: messages.len(),
-            turns: messages.iter().filter(|message| message.begins_turn()).count(),
+            turns: messages
+                .iter()
+                .filter(|message| message.begins_turn())
+                .count(),
             steps: messages
                 .iter()
                 .filter(|message| message.role == Role::Assistant && message.author == Author::Role)
@@ -216,7 +225,10 @@ impl<'a> Walk<'a> {
     fn new(conversation: &Conversation, counter: &'a Counter) -> Self {
         let mut tokens = Tokens {
             system: counter.system(&conversation.system),
-            tools: conversation.tools.as_ref().map_or(0, |tools| counter.tools(tools)),
+            tools: conversation
+                .tools
+                .as_ref()
+                .map_or(0, |tools| counter.tools(tools)),
             ..Tokens::default()
         };
         tokens.total = tokens.system + tokens.tools;
@@ -258,18 +270,25 @@ impl<'a> Walk<'a> {
                 Content::ToolResult(result) => Some(self.result(index, message, result, tokens)),
                 _ => None,
             };
-            self.consider(LargeBlock {
-                tokens,
-                message: index,
-                line: message.position.line,
-                speaker,
-                kind,
-                tool,
-                start: String::new(),
-            }, block);
+            self.consider(
+                LargeBlock {
+                    tokens,
+                    message: index,
+                    line: message.position.line,
+                    speaker,
+                    kind,
+                    tool,
+                    start: String::new(),
+                },
+                block,
+            );
         }
         // What stands around the blocks.
-        *self.tokens.by_speaker.entry(speaker(message, &Content::Compaction(None))).or_default() += rest;
+        *self
+            .tokens
+            .by_speaker
+            .entry(speaker(message, &Content::Compaction(None)))
+            .or_default() += rest;
         *self.tokens.by_kind.entry("overhead").or_default() += rest;
     }
 
@@ -283,8 +302,19 @@ impl<'a> Walk<'a> {
     }
 
     /// Counts a result and its errors; gives the name of the tool.
-    fn result(&mut self, index: usize, message: &Message, result: &ToolResult, tokens: usize) -> String {
-        let name = self.tool_of.get(&*result.call_id).copied().unwrap_or("?").to_owned();
+    fn result(
+        &mut self,
+        index: usize,
+        message: &Message,
+        result: &ToolResult,
+        tokens: usize,
+    ) -> String {
+        let name = self
+            .tool_of
+            .get(&*result.call_id)
+            .copied()
+            .unwrap_or("?")
+            .to_owned();
         let tool = self.tool(&name);
         tool.tokens += tokens;
         let outcome = match result.is_error {
@@ -318,7 +348,8 @@ impl<'a> Walk<'a> {
                 line.count += 1;
             }
         } else if self.errors.lines.len() < ERRORS_MAX {
-            self.known_errors.insert(text.clone(), self.errors.lines.len());
+            self.known_errors
+                .insert(text.clone(), self.errors.lines.len());
             self.errors.lines.push(ErrorLine {
                 message: index,
                 line: message.position.line,
@@ -336,7 +367,9 @@ impl<'a> Walk<'a> {
             return;
         }
         block.start = start(source);
-        let at = self.largest.partition_point(|other| other.tokens >= block.tokens);
+        let at = self
+            .largest
+            .partition_point(|other| other.tokens >= block.tokens);
         self.largest.insert(at, block);
         self.largest.truncate(LARGEST_MAX);
     }
@@ -371,7 +404,9 @@ fn start(block: &Block) -> String {
     // Secrets are recognised by what stands around them, so more is looked at than is shown.
     const LOOKED_AT_BYTES: usize = 2_000;
     let text = match &block.content {
-        Content::Text(text) | Content::Thinking(text) | Content::Compaction(Some(text)) => text.prefix(LOOKED_AT_BYTES),
+        Content::Text(text) | Content::Thinking(text) | Content::Compaction(Some(text)) => {
+            text.prefix(LOOKED_AT_BYTES)
+        }
         Content::ToolCall(call) => match &call.input {
             ToolInput::Text(text) => text.prefix(LOOKED_AT_BYTES),
             ToolInput::Json(raw) => {
@@ -382,10 +417,14 @@ fn start(block: &Block) -> String {
                 raw.as_str().get(..end).unwrap_or_default().into()
             }
         },
-        Content::ToolResult(result) => {
-            result.texts().next().map(|text| text.prefix(LOOKED_AT_BYTES)).unwrap_or_default()
+        Content::ToolResult(result) => result
+            .texts()
+            .next()
+            .map(|text| text.prefix(LOOKED_AT_BYTES))
+            .unwrap_or_default(),
+        Content::Image(media) | Content::Document(media) => {
+            media.name.as_deref().unwrap_or_default().into()
         }
-        Content::Image(media) | Content::Document(media) => media.name.as_deref().unwrap_or_default().into(),
         _ => Cow::default(),
     };
     words::shortened(&redacted(&text), PREVIEW_CHARACTERS)
@@ -409,11 +448,13 @@ fn problems(conversation: &Conversation) -> Vec<Problem> {
         message: Some(problem.message),
         text: problem.text.clone(),
     });
-    let pairs = pairs::broken(conversation).into_iter().map(|broken| Problem {
-        code: broken.code.into(),
-        message: Some(broken.message),
-        text: broken.text,
-    });
+    let pairs = pairs::broken(conversation)
+        .into_iter()
+        .map(|broken| Problem {
+            code: broken.code.into(),
+            message: Some(broken.message),
+            text: broken.text,
+        });
     let mut problems: Vec<Problem> = read.chain(pairs).collect();
     if let Some(body) = &conversation.body
         && let Some(wire) = Wire::detect(body)
@@ -422,7 +463,11 @@ fn problems(conversation: &Conversation) -> Vec<Problem> {
         problems.extend(report.errors().map(|finding| Problem {
             code: finding.code.into(),
             message: None,
-            text: format!("{}: {}", crate::convert::place(&finding.path), finding.message),
+            text: format!(
+                "{}: {}",
+                crate::convert::place(&finding.path),
+                finding.message
+            ),
         }));
     }
     problems.truncate(PROBLEMS_MAX);

@@ -10,7 +10,11 @@ const LISTED_MAX: usize = 200;
 /// How many tools, errors and problems are shown; the JSON has more.
 const SHOWN_MAX: usize = 12;
 
-pub(super) fn write(report: &Report<'_>, list: Option<Vec<Vec<String>>>, console: &Console) -> String {
+pub(super) fn write(
+    report: &Report<'_>,
+    list: Option<Vec<Vec<String>>>,
+    console: &Console,
+) -> String {
     let mut out = String::new();
     let mut facts = vec![
         fact("file", report.file),
@@ -33,9 +37,17 @@ pub(super) fn write(report: &Report<'_>, list: Option<Vec<Vec<String>>>, console
     if let Some(mut list) = list {
         let count = list.len();
         list.truncate(LISTED_MAX);
-        section("conversations", console.table(&selection::HEADER, list), console, &mut out);
+        section(
+            "conversations",
+            console.table(&selection::HEADER, list),
+            console,
+            &mut out,
+        );
         if count > LISTED_MAX {
-            out.push_str(&format!("... and {} more\n", number((count - LISTED_MAX) as u64)));
+            out.push_str(&format!(
+                "... and {} more\n",
+                number((count - LISTED_MAX) as u64)
+            ));
         }
         out.push_str("\nTo see one: throughline inspect FILE --session ID (or its number)\n");
     }
@@ -66,7 +78,14 @@ fn session_facts(session: &Session, report: &Report<'_>) -> Vec<Vec<String>> {
     if let (Some(first), Some(last)) = (&session.first_at, &session.last_at) {
         facts.push(fact("time", &format!("{first} to {last}")));
     }
-    facts.push(fact("tokens", &format!("{} ({})", number(session.tokens.total as u64), report.counted_in)));
+    facts.push(fact(
+        "tokens",
+        &format!(
+            "{} ({})",
+            number(session.tokens.total as u64),
+            report.counted_in
+        ),
+    ));
     if session.usage.calls > 0 {
         facts.push(fact(
             "reported",
@@ -86,10 +105,17 @@ fn session_facts(session: &Session, report: &Report<'_>) -> Vec<Vec<String>> {
 fn details(session: &Session, console: &Console, out: &mut String) {
     let tokens = &session.tokens;
     let share = |count: usize| {
-        let percent = if tokens.total == 0 { 0 } else { (count * 100 + tokens.total / 2) / tokens.total };
+        let percent = if tokens.total == 0 {
+            0
+        } else {
+            (count * 100 + tokens.total / 2) / tokens.total
+        };
         format!("{percent}%")
     };
-    let extra = [("system prompt", tokens.system), ("tool definitions", tokens.tools)];
+    let extra = [
+        ("system prompt", tokens.system),
+        ("tool definitions", tokens.tools),
+    ];
     let rows = |parts: Vec<(&str, usize)>| {
         let mut parts: Vec<_> = parts.into_iter().filter(|(_, count)| *count > 0).collect();
         parts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -99,20 +125,46 @@ fn details(session: &Session, console: &Console, out: &mut String) {
             .collect::<Vec<_>>()
     };
     let of = |map: &std::collections::BTreeMap<&'static str, usize>| {
-        rows(map.iter().map(|(name, count)| (*name, *count)).chain(extra).collect())
+        rows(
+            map.iter()
+                .map(|(name, count)| (*name, *count))
+                .chain(extra)
+                .collect(),
+        )
     };
-    section("tokens by speaker", console.table(&[], of(&tokens.by_speaker)), console, out);
-    section("tokens by kind", console.table(&[], of(&tokens.by_kind)), console, out);
+    section(
+        "tokens by speaker",
+        console.table(&[], of(&tokens.by_speaker)),
+        console,
+        out,
+    );
+    section(
+        "tokens by kind",
+        console.table(&[], of(&tokens.by_kind)),
+        console,
+        out,
+    );
 
     let largest = session.largest_blocks.iter().take(SHOWN_MAX).map(|block| {
         let what = match &block.tool {
             Some(tool) => format!("{} {tool}", block.kind),
             None => format!("{} {}", block.speaker, block.kind),
         };
-        vec![number(block.tokens as u64), block.message.to_string(), block.line.to_string(), what, block.start.clone()]
+        vec![
+            number(block.tokens as u64),
+            block.message.to_string(),
+            block.line.to_string(),
+            what,
+            block.start.clone(),
+        ]
     });
     let header = ["tokens", "message", "line", "what", "begins"];
-    section("largest blocks", console.table(&header, largest.collect()), console, out);
+    section(
+        "largest blocks",
+        console.table(&header, largest.collect()),
+        console,
+        out,
+    );
 
     if !session.tool_calls.is_empty() {
         let tools = session.tool_calls.iter().take(SHOWN_MAX).map(|tool| {
@@ -124,7 +176,12 @@ fn details(session: &Session, console: &Console, out: &mut String) {
             ]
         });
         let header = ["tool", "calls", "failed", "tokens of results"];
-        section("tool calls", console.table(&header, tools.collect()), console, out);
+        section(
+            "tool calls",
+            console.table(&header, tools.collect()),
+            console,
+            out,
+        );
         more(session.tool_calls.len(), out);
     }
     if session.errors.total > 0 || !session.errors.lines.is_empty() {
@@ -136,20 +193,36 @@ fn details(session: &Session, console: &Console, out: &mut String) {
                 error.text.clone(),
             ]
         });
-        let title = format!("errors in tool output ({})", counted(session.errors.total, "line"));
+        let title = format!(
+            "errors in tool output ({})",
+            counted(session.errors.total, "line")
+        );
         let header = ["message", "tool", "times", "error"];
-        section(&title, console.table(&header, lines.collect()), console, out);
+        section(
+            &title,
+            console.table(&header, lines.collect()),
+            console,
+            out,
+        );
         more(session.errors.lines.len(), out);
     }
     if session.problems.is_empty() {
         section("integrity", "nothing is broken\n".to_owned(), console, out);
     } else {
         let problems = session.problems.iter().take(SHOWN_MAX).map(|problem| {
-            let message = problem.message.map(|message| message.to_string()).unwrap_or_default();
+            let message = problem
+                .message
+                .map(|message| message.to_string())
+                .unwrap_or_default();
             vec![message, problem.code.to_string(), problem.text.clone()]
         });
         let header = ["message", "problem", "what"];
-        section("integrity", console.table(&header, problems.collect()), console, out);
+        section(
+            "integrity",
+            console.table(&header, problems.collect()),
+            console,
+            out,
+        );
         more(session.problems.len(), out);
     }
     if !session.compactions.is_empty() {
@@ -161,7 +234,12 @@ fn details(session: &Session, console: &Console, out: &mut String) {
             ]
         });
         let header = ["before message", "trigger", "tokens before"];
-        section("compacted before", console.table(&header, marks.collect()), console, out);
+        section(
+            "compacted before",
+            console.table(&header, marks.collect()),
+            console,
+            out,
+        );
     }
 }
 
@@ -174,6 +252,9 @@ fn section(title: &str, table: String, console: &Console, out: &mut String) {
 
 fn more(count: usize, out: &mut String) {
     if count > SHOWN_MAX {
-        out.push_str(&format!("... and {} more (--json has them)\n", number((count - SHOWN_MAX) as u64)));
+        out.push_str(&format!(
+            "... and {} more (--json has them)\n",
+            number((count - SHOWN_MAX) as u64)
+        ));
     }
 }
