@@ -270,6 +270,10 @@ pub(crate) struct Check {
     #[arg(long, value_name = "VERSION")]
     pub(crate) anthropic_version: Option<String>,
 
+    /// A name of the `anthropic-beta` header; without one, what needs a beta is only warned of
+    #[arg(long = "beta", value_name = "NAME", value_delimiter = ',')]
+    pub(crate) betas: Vec<String>,
+
     /// Hold the request to the chat templates of many local models: one system message, then user and assistant in turn
     #[arg(long)]
     pub(crate) strict_alternation: bool,

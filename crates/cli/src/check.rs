@@ -137,10 +137,10 @@ impl Checker<'_> {
         };
         let model = body.string_field("model");
         let name = self.arguments.model.as_ref().or(model.as_ref());
+        let betas: Vec<&str> = self.arguments.betas.iter().map(String::as_str).collect();
         let options = CheckOptions {
-            model: name
-                .and_then(|name| self.catalogue.find(name))
-                .map(model::rules),
+            model: name.and_then(|name| self.catalogue.find(name)),
+            betas: (!betas.is_empty()).then_some(&betas[..]),
             anthropic_version: self.arguments.anthropic_version.as_deref(),
             profile: if self.arguments.strict_alternation {
                 Profile::StrictAlternation

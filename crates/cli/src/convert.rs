@@ -9,7 +9,7 @@ use crate::arguments::{self, ConvertTo};
 use crate::error::{Ending, Failure, Kind};
 use crate::output::Console;
 use crate::progress::Progress;
-use crate::{input, model, output, selection, words};
+use crate::{input, output, selection, words};
 
 /// How many findings an error names.
 const FINDINGS_SHOWN_MAX: usize = 5;
@@ -68,7 +68,7 @@ pub(crate) fn checked(
     known: Option<&Model>,
 ) -> Result<String, Failure> {
     let options = CheckOptions {
-        model: known.map(model::rules),
+        model: known,
         ..CheckOptions::default()
     };
     let report = check_text(&body, wire, &options);

@@ -1,9 +1,8 @@
-//! Which model is meant: the catalogue that counts, its tokens, and what it can do.
+//! Which model is meant: the catalogue that counts, and its tokens.
 
 use std::path::Path;
 
-use throughline_transcript::catalogue::{Catalogue, Model};
-use throughline_transcript::check::{ModelRules, ThinkingModes};
+use throughline_transcript::catalogue::{Catalogue, TokenizerFamily};
 use throughline_transcript::tokens::Counter;
 
 use crate::arguments::ModelChoice;
@@ -37,7 +36,7 @@ pub(crate) fn counter(choice: &ModelChoice, console: &Console) -> Result<Counter
                 "the model {name:?} is not known; its tokens are estimated on the high side"
             ));
             console.hint("`throughline models` lists the known ones; --catalogue FILE adds yours");
-            Counter::of_family(throughline_transcript::catalogue::TokenizerFamily::Other)
+            Counter::of_family(TokenizerFamily::Other)
         }
     })
 }
@@ -48,29 +47,5 @@ pub(crate) fn unit(choice: &ModelChoice, counter: &Counter) -> String {
         None => "cl100k_base".to_owned(),
         Some(model) if counter.is_exact() => model.clone(),
         Some(model) => format!("{model}, estimated"),
-    }
-}
-
-/// What the checker needs to know about a model.
-pub(crate) fn rules(model: &Model) -> ModelRules {
-    let abilities = &model.abilities;
-    let thinking = abilities.thinking.as_ref().map(|modes| {
-        let has = |name: &str| modes.iter().any(|mode| mode == name);
-        ThinkingModes {
-            adaptive: has("adaptive"),
-            enabled: has("enabled"),
-            disabled: has("disabled"),
-            between_tools: has("between_tools"),
-            disabled_up_to_high_effort: false,
-        }
-    });
-    ModelRules {
-        window_tokens: Some(model.window),
-        output_tokens_max: model.output_max,
-        thinking,
-        prefill: abilities.prefill,
-        mid_conversation_system: abilities.mid_conversation_system,
-        sampling: abilities.sampling,
-        forced_tool_choice: None,
     }
 }

@@ -27,6 +27,7 @@ impl Progress {
         let Some(bytes) = bytes.filter(|bytes| *bytes >= BYTES_MIN) else {
             return;
         };
+        self.0.reset();
         self.0.set_length(bytes);
         self.style("reading  {bar:30} {bytes}/{total_bytes}");
     }
@@ -40,6 +41,7 @@ impl Progress {
         if (bytes as u64) < BYTES_MIN {
             return;
         }
+        self.0.reset();
         self.style("{spinner} {msg} ({elapsed})");
         self.0.set_message(what);
         self.0.enable_steady_tick(Duration::from_millis(120));
