@@ -53,8 +53,9 @@ pub(crate) struct Source {
     pub(crate) file: PathBuf,
 
     /// Format of the input; found out if not given
-    #[arg(long, value_name = "FORMAT", default_value = "auto", hide_default_value = true, value_parser = formats_parser(), hide_possible_values = true,
-          long_help = "Format of the input; found out if not given. `throughline formats` lists them")]
+    ///
+    /// `throughline formats` lists them.
+    #[arg(long, value_name = "FORMAT", default_value = "auto", value_parser = formats_parser(), hide_default_value = true, hide_possible_values = true)]
     pub(crate) from: String,
 }
 
@@ -120,7 +121,7 @@ pub(crate) struct Compact {
     ///
     /// A hard cap on the memory as it is written. Tokens of cl100k_base are counted, exactly and the same on every
     /// machine, unless --model names a model. `4k` is 4000.
-    #[arg(long, value_name = "TOKENS", default_value = "4000", value_parser = budget)]
+    #[arg(long, value_name = "TOKENS", default_value = "4000", value_parser = budget, allow_negative_numbers = true)]
     pub(crate) budget: usize,
 
     /// Memory to bring up to date, as written by `--to json`
@@ -195,11 +196,12 @@ Examples:
   throughline inspect opencode.db --session 3
   throughline inspect session.jsonl --json | jq '.sessions[0].tokens.total'
 
-The JSON (schema `throughline.inspect/1`) has `file`, `format`, `bytes`, `counted_in`, `skipped[]` and
-`sessions[]`, each with `number`, `id`, `parent_id`, `title`, `model`, `cwd`, `messages`, `turns`, `steps`,
-`first_at`, `last_at`, `tokens{total, system, tools, messages, by_speaker{}, by_kind{}}`, `usage{}`,
-`largest_blocks[]`, `tool_calls[]`, `errors{total, lines[]}`, `problems[]`, `compactions[]` and
-`legal_cuts`. Fields may be added, never changed.
+The JSON (schema `throughline.inspect/1`) has `file`, `format`, `bytes`, `counted_in`,
+`skipped[]` and `sessions[]`, each with `number`, `id`, `parent_id`, `title`, `model`, `cwd`,
+`messages`, `turns`, `steps`, `first_at`, `last_at`, `tokens{total, system, tools, messages,
+by_speaker{}, by_kind{}}`, `usage{}`, `largest_blocks[]`, `tool_calls[]`, `errors{total,
+lines[]}`, `problems[]`, `compactions[]` and `legal_cuts`. Messages are counted from 0, lines
+from 1. Fields may be added, never changed.
 
 ", "\
 Exit codes:
@@ -238,9 +240,9 @@ Examples:
   throughline check requests.jsonl --json
   throughline convert session.jsonl --to anthropic | throughline check -
 
-The JSON (schema `throughline.check/1`) has `file`, `valid` and `bodies[]`, each with `line` (null for
-a single body), `wire`, `model`, `valid`, `omitted` and `findings[]` of `{code, severity, path,
-message, source}`. Fields may be added, never changed.
+The JSON (schema `throughline.check/1`) has `file`, `valid` and `bodies[]`, each with `line`
+(null for a single body), `wire`, `model`, `valid`, `omitted` and `findings[]` of `{code,
+severity, path, message, source}`. Fields may be added, never changed.
 
 ", "\
 Exit codes:

@@ -25,6 +25,7 @@ use crate::{input, model, output, selection, words};
 
 pub(crate) fn run(arguments: &arguments::Compact, console: &Console) -> Result<Ending, Failure> {
     let started = Instant::now();
+    output::check_place(arguments.output.as_deref())?;
     let catalogue = model::catalogue(arguments.model.catalogue.as_deref())?;
     let wanted = Wanted {
         counter: model::counter(&arguments.model, console)?,

@@ -15,6 +15,7 @@ use crate::{input, output, selection, words};
 const FINDINGS_SHOWN_MAX: usize = 5;
 
 pub(crate) fn run(arguments: &arguments::Convert, console: &Console) -> Result<Ending, Failure> {
+    output::check_place(arguments.output.as_deref())?;
     let progress = Progress::new(console);
     let (source, input) = input::conversations(&arguments.source, console, &progress)?;
     let session = arguments.session.as_deref();
@@ -49,12 +50,13 @@ pub(crate) fn run(arguments: &arguments::Convert, console: &Console) -> Result<E
 /// Says what could not be carried over.
 pub(crate) fn tell_losses(losses: &[Loss], console: &Console) {
     for loss in losses {
-        let place = match loss.count {
-            1 => format!("message {}", loss.message + 1),
-            count => format!(
-                "{} times, first in message {}",
+        let place = match (loss.code, loss.count) {
+            ("model", _) => "--model".to_owned(),
+            (_, 1) => format!("messages[{}]", loss.message),
+            (_, count) => format!(
+                "{} times, first in messages[{}]",
                 words::number(count as u64),
-                loss.message + 1
+                loss.message
             ),
         };
         console.note(&format!("{}: {} ({place})", loss.code, loss.text));

@@ -13,7 +13,7 @@ use std::sync::Mutex;
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle, presets};
 use termimad::MadSkin;
 
 use crate::error::{Failure, Kind};
@@ -137,12 +137,16 @@ impl Console {
     }
 }
 
+/// Tables in a terminal: one line, under the header.
+const UNDER_THE_HEADER: TableStyle =
+    TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+
 fn table(header: &[&str], rows: Vec<Vec<String>>, is_terminal: bool) -> String {
     let mut table = Table::new();
     table.force_no_tty();
     if is_terminal {
         table
-            .load_style(presets::UTF8_HORIZONTAL_ONLY)
+            .load_style(UNDER_THE_HEADER)
             .set_content_arrangement(ContentArrangement::Dynamic)
             .set_width(u16::try_from(terminal_width()).unwrap_or(80));
     } else {
@@ -218,8 +222,23 @@ pub(crate) fn write(path: Option<&Path>, document: &str) -> Result<(), Failure> 
 /// The file that is being written, to be taken away on Ctrl-C.
 static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-fn write_file(path: &Path, document: &str) -> Result<(), Failure> {
-    let failed = |error: io::Error| Failure::writing(path.display(), &error);
+/// Whether `path` can be written to, as far as it shows beforehand: better now than after the work.
+pub(crate) fn check_place(path: Option<&Path>) -> Result<(), Failure> {
+    match path {
+        Some(path) if path.as_os_str() != "-" => place_of(path).map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// Where a file is written.
+enum Place {
+    /// A file, or none yet.
+    File(PathBuf),
+    /// A device or pipe: it cannot be replaced, only written to.
+    Device(PathBuf),
+}
+
+fn place_of(path: &Path) -> Result<Place, Failure> {
     // A link stays a link: its target is replaced.
     let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     match place.metadata() {
@@ -230,23 +249,10 @@ fn write_file(path: &Path, document: &str) -> Result<(), Failure> {
             )
             .hint("name a file in it"));
         }
-        // Devices and pipes cannot be replaced, only written to.
-        Ok(metadata) if !metadata.is_file() => {
-            return std::fs::OpenOptions::new()
-                .write(true)
-                .open(&place)
-                .and_then(|mut file| {
-                    file.write_all(document.as_bytes())
-                        .and_then(|()| file.flush())
-                })
-                .map_err(failed);
-        }
+        Ok(metadata) if !metadata.is_file() => return Ok(Place::Device(place)),
         _ => {}
     }
-    let folder = match place.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(&place);
     if !folder.is_dir() {
         return Err(Failure::new(
             Kind::Output,
@@ -258,6 +264,32 @@ fn write_file(path: &Path, document: &str) -> Result<(), Failure> {
         )
         .hint(format!("create it first: mkdir -p {}", folder.display())));
     }
+    Ok(Place::File(place))
+}
+
+fn folder_of(place: &Path) -> &Path {
+    match place.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+fn write_file(path: &Path, document: &str) -> Result<(), Failure> {
+    let failed = |error: io::Error| Failure::writing(path.display(), &error);
+    let place = match place_of(path)? {
+        Place::File(place) => place,
+        Place::Device(place) => {
+            return std::fs::OpenOptions::new()
+                .write(true)
+                .open(&place)
+                .and_then(|mut file| {
+                    file.write_all(document.as_bytes())
+                        .and_then(|()| file.flush())
+                })
+                .map_err(failed);
+        }
+    };
+    let folder = folder_of(&place);
     clean_up_on_interrupt();
     // Readable by the owner alone from the first byte on.
     let mut file = tempfile::Builder::new()

@@ -10,52 +10,57 @@ use crate::output::Console;
 const BYTES_MIN: u64 = 4 * 1024 * 1024;
 
 /// A bar, or nothing at all.
-pub(crate) struct Progress(ProgressBar);
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    is_watched: bool,
+}
 
 impl Progress {
     /// Nothing is shown yet.
     pub(crate) fn new(console: &Console) -> Self {
         let bar = ProgressBar::no_length();
-        if !console.is_stderr_terminal {
-            bar.set_draw_target(ProgressDrawTarget::hidden());
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+        Self {
+            bar,
+            is_watched: console.is_stderr_terminal,
         }
-        Self(bar)
     }
 
     /// Reading of so many bytes begins, or of an unknown number.
     pub(crate) fn reading(&self, bytes: Option<u64>) {
-        let Some(bytes) = bytes.filter(|bytes| *bytes >= BYTES_MIN) else {
-            return;
-        };
-        self.0.reset();
-        self.0.set_length(bytes);
-        self.style("reading  {bar:30} {bytes}/{total_bytes}");
+        if let Some(bytes) = bytes.filter(|bytes| *bytes >= BYTES_MIN) {
+            self.show("reading  {bar:30} {bytes}/{total_bytes}");
+            self.bar.set_length(bytes);
+        }
     }
 
     pub(crate) fn read(&self, bytes: usize) {
-        self.0.inc(bytes as u64);
+        self.bar.inc(bytes as u64);
     }
 
     /// A step of work on so many bytes begins whose end is not known.
     pub(crate) fn working(&self, what: &'static str, bytes: usize) {
-        if (bytes as u64) < BYTES_MIN {
-            return;
+        if bytes as u64 >= BYTES_MIN {
+            self.show("{spinner} {msg} ({elapsed})");
+            self.bar.set_message(what);
+            self.bar.enable_steady_tick(Duration::from_millis(120));
         }
-        self.0.reset();
-        self.style("{spinner} {msg} ({elapsed})");
-        self.0.set_message(what);
-        self.0.enable_steady_tick(Duration::from_millis(120));
     }
 
     /// Takes the bar away.
     pub(crate) fn finish(&self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 
-    fn style(&self, template: &str) {
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            self.0.set_style(style);
+    fn show(&self, template: &str) {
+        if !self.is_watched {
+            return;
         }
+        self.bar.reset();
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            self.bar.set_style(style);
+        }
+        self.bar.set_draw_target(ProgressDrawTarget::stderr());
     }
 }
 

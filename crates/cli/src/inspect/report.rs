@@ -448,14 +448,8 @@ fn problems(conversation: &Conversation) -> Vec<Problem> {
         message: Some(problem.message),
         text: problem.text.clone(),
     });
-    let pairs = pairs::broken(conversation)
-        .into_iter()
-        .map(|broken| Problem {
-            code: broken.code.into(),
-            message: Some(broken.message),
-            text: broken.text,
-        });
-    let mut problems: Vec<Problem> = read.chain(pairs).collect();
+    let mut problems: Vec<Problem> = read.collect();
+    // The checker knows the pairs of a request too.
     if let Some(body) = &conversation.body
         && let Some(wire) = Wire::detect(body)
     {
@@ -469,6 +463,16 @@ fn problems(conversation: &Conversation) -> Vec<Problem> {
                 finding.message
             ),
         }));
+    } else {
+        problems.extend(
+            pairs::broken(conversation)
+                .into_iter()
+                .map(|broken| Problem {
+                    code: broken.code.into(),
+                    message: Some(broken.message),
+                    text: broken.text,
+                }),
+        );
     }
     problems.truncate(PROBLEMS_MAX);
     problems

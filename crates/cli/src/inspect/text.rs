@@ -153,7 +153,7 @@ fn details(session: &Session, console: &Console, out: &mut String) {
         vec![
             number(block.tokens as u64),
             block.message.to_string(),
-            block.line.to_string(),
+            line(block.line),
             what,
             block.start.clone(),
         ]
@@ -240,6 +240,15 @@ fn details(session: &Session, console: &Console, out: &mut String) {
             console,
             out,
         );
+    }
+}
+
+/// Sources without lines have line 0.
+fn line(line: usize) -> String {
+    if line == 0 {
+        String::new()
+    } else {
+        line.to_string()
     }
 }
 
