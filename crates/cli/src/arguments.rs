@@ -20,8 +20,7 @@ use crate::error::EXIT_CODES;
         work can go on. Everything happens on this machine: no key, no network.",
     after_help = "Start with: throughline compact SESSION-FILE",
     after_long_help = EXIT_CODES,
-    arg_required_else_help = true,
-    infer_subcommands = true
+    arg_required_else_help = true
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]

@@ -91,7 +91,7 @@ pub(crate) fn open(path: &Path, console: &Console, progress: &Progress) -> Resul
     }
     stream(
         file,
-        metadata.is_file().then(|| metadata.len()),
+        metadata.is_file().then_some(metadata.len()),
         name,
         progress,
     )

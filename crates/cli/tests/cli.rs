@@ -1,5 +1,10 @@
 //! The command as its users meet it: what it prints where, what it writes, how it ends.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "the helpers of tests fail by panicking, as tests do"
+)]
+
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -301,6 +306,48 @@ fn a_prior_memory_is_brought_up_to_date() {
         &["no file nowhere.json"],
     );
     refused(&["compact", &path, "--prior", DATA], 2, &["is a folder"]);
+}
+
+#[test]
+fn a_prior_memory_of_another_session_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let prior = folder.path().join("prior.json");
+    let prior = prior.to_str().unwrap();
+    printed(&[
+        "compact",
+        &data("tau-bench.json"),
+        "--to",
+        "json",
+        "-o",
+        prior,
+    ]);
+    let output = run(&["compact", &data("anthropic.json"), "--prior", prior]);
+    assert_eq!(output.status.code(), Some(0));
+    let said = stderr(&output);
+    assert!(
+        said.contains("not the first messages of this conversation") && said.contains("hint"),
+        "{said}"
+    );
+    assert!(stdout(&output).contains("empty file"));
+}
+
+#[test]
+fn an_interrupt_leaves_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("memory.md");
+    let mut child = command(&["compact", "-", "-o", path.to_str().unwrap()])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"User: Hello\n").unwrap();
+    let killed = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(killed.success());
+    assert!(!child.wait().unwrap().success());
+    assert_eq!(names(folder.path()), [""; 0]);
 }
 
 #[test]

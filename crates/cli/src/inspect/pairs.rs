@@ -22,9 +22,8 @@ pub(super) fn broken(conversation: &Conversation) -> Vec<Broken> {
         for block in &message.blocks {
             match &block.content {
                 Content::ToolCall(call) if !call.id.is_empty() && !call.is_server_side => {
-                    if open.insert(&call.id, (index, &call.name)).is_some()
-                        || answered.contains_key(&*call.id)
-                    {
+                    let is_open = open.insert(&call.id, (index, &call.name)).is_some();
+                    if is_open || answered.contains_key(&*call.id) {
                         broken.push(Broken {
                             code: "duplicate-call-id",
                             message: index,

@@ -105,11 +105,9 @@ fn session_facts(session: &Session, report: &Report<'_>) -> Vec<Vec<String>> {
 fn details(session: &Session, console: &Console, out: &mut String) {
     let tokens = &session.tokens;
     let share = |count: usize| {
-        let percent = if tokens.total == 0 {
-            0
-        } else {
-            (count * 100 + tokens.total / 2) / tokens.total
-        };
+        let percent = (count * 100 + tokens.total / 2)
+            .checked_div(tokens.total)
+            .unwrap_or(0);
         format!("{percent}%")
     };
     let extra = [
