@@ -1,1 +1,49 @@
-fn main() {}
+//! `throughline`: session memory for conversations with language models, on the command line.
+//!
+//! This is the only crate that reads files, prints and exits. What was typed is in [`arguments`], what it does in one
+//! file for each command; [`input`] gets at the conversations, [`selection`] picks the one that is meant, [`output`]
+//! writes, [`error`] ends with a sentence, a hint and an exit code.
+
+mod arguments;
+mod check;
+mod compact;
+mod completions;
+mod convert;
+mod error;
+mod formats;
+mod input;
+mod inspect;
+mod man;
+mod model;
+mod models;
+mod output;
+mod progress;
+mod selection;
+mod words;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::arguments::{Arguments, Command};
+use crate::output::Console;
+
+fn main() -> ExitCode {
+    error::report_panics_as_bugs();
+    let arguments = Arguments::parse();
+    let console = Console::from_environment();
+    let ending = match &arguments.command {
+        Command::Compact(arguments) => compact::run(arguments, &console),
+        Command::Inspect(arguments) => inspect::run(arguments, &console),
+        Command::Check(arguments) => check::run(arguments, &console),
+        Command::Convert(arguments) => convert::run(arguments, &console),
+        Command::Models(arguments) => models::run(arguments, &console),
+        Command::Formats => formats::run(&console),
+        Command::Completions(arguments) => completions::run(arguments, &console),
+        Command::Man(arguments) => man::run(arguments, &console),
+    };
+    match ending {
+        Ok(ending) => ending.code(),
+        Err(failure) => failure.report(&console),
+    }
+}

@@ -1,0 +1,385 @@
+//! `throughline compact`: from a conversation to its memory.
+
+use std::path::Path;
+use std::time::Instant;
+
+use throughline_memory::compact::{CompactError, Compacted, Form, Options, compact};
+use throughline_memory::document::Memory;
+use throughline_memory::redact::Redactor;
+use throughline_transcript::catalogue::Catalogue;
+use throughline_transcript::conversation::{Conversation, Source};
+use throughline_transcript::convert;
+use throughline_transcript::cut::{
+    LatestRequest, Rules, Tail, cut_for_tail, cut_for_tail_by, latest_request,
+};
+use throughline_transcript::message::Message;
+use throughline_transcript::tokens::Counter;
+use throughline_transcript::wire::Wire;
+
+use crate::arguments::{self, To};
+use crate::convert::checked;
+use crate::error::{Ending, Failure, Kind};
+use crate::output::Console;
+use crate::progress::Progress;
+use crate::{input, model, output, selection, words};
+
+pub(crate) fn run(arguments: &arguments::Compact, console: &Console) -> Result<Ending, Failure> {
+    let started = Instant::now();
+    output::check_place(arguments.output.as_deref())?;
+    let catalogue = model::catalogue(arguments.model.catalogue.as_deref())?;
+    let wanted = Wanted {
+        counter: model::counter(&arguments.model, console)?,
+        prior: arguments
+            .prior
+            .as_deref()
+            .map(|path| prior(path, console))
+            .transpose()?,
+        catalogue: &catalogue,
+        arguments,
+    };
+    if arguments.wire.is_some() && arguments.to != To::Request {
+        console.warning("--wire says nothing without `--to request`");
+    }
+    let progress = Progress::new(console);
+    let (source, input) = input::conversations(&arguments.source, console, &progress)?;
+    if let Some(folder) = &arguments.all {
+        return all(&wanted, &source, &input.name, folder, console, &progress);
+    }
+    let session = arguments.session.as_deref();
+    let advice = ", or write a file for each with --all DIR";
+    let (_, conversation) = selection::choose(&source, &input.name, session, advice, console)?;
+    progress.working("writing the memory", input.text.text.len());
+    let made = wanted.make(conversation, source.format, console);
+    progress.finish();
+    let made = made.map_err(|failure| failure.at(&input.name))?;
+
+    match &arguments.output {
+        Some(path) => output::write(Some(path), &made.text)?,
+        None if arguments.to == To::Markdown => console.print_markdown(&made.text)?,
+        None => output::write(None, &made.text)?,
+    }
+    if console.is_stderr_terminal {
+        console.summary(&format!(
+            "{}, {} -> {} tokens ({}) in {}",
+            words::counted(conversation.messages.len(), "message"),
+            words::number(wanted.counter.conversation(conversation).messages as u64),
+            words::number(made.tokens as u64),
+            model::unit(&arguments.model, &wanted.counter),
+            words::duration(started.elapsed()),
+        ));
+    }
+    Ok(Ending::Done)
+}
+
+/// One file for each conversation.
+fn all(
+    wanted: &Wanted<'_>,
+    source: &Source,
+    name: &str,
+    folder: &Path,
+    console: &Console,
+    progress: &Progress,
+) -> Result<Ending, Failure> {
+    selection::folder(folder)?;
+    let mut failures = Vec::new();
+    let mut written = 0;
+    let conversations = source
+        .conversations
+        .iter()
+        .enumerate()
+        .filter(|(_, conversation)| !conversation.messages.is_empty());
+    for (index, conversation) in conversations {
+        let path = folder.join(format!(
+            "{}.{}",
+            selection::file_stem(index + 1, conversation),
+            wanted.ending()
+        ));
+        match wanted.make(conversation, source.format, console) {
+            Ok(made) => {
+                output::write(Some(&path), &made.text)?;
+                written += 1;
+            }
+            Err(failure) => failures.push(failure.at(format!("conversation {}", index + 1))),
+        }
+    }
+    progress.finish();
+    for failure in &failures {
+        console.warning(failure.message());
+    }
+    match failures.into_iter().next() {
+        Some(first) if written == 0 => Err(first.at(name)),
+        None if written == 0 => Err(Failure::new(
+            Kind::NothingToDo,
+            format!("{name}: there is no message in it"),
+        )),
+        _ => {
+            let files = words::counted(written, "file");
+            console.summary(&format!("{files} in {}", folder.display()));
+            Ok(Ending::Done)
+        }
+    }
+}
+
+fn prior(path: &Path, console: &Console) -> Result<Memory, Failure> {
+    let json = input::small_file(path)?;
+    let reading = throughline_memory::json_form::read(&json).map_err(|error| {
+        Failure::new(Kind::Input, error.to_string())
+            .at(path.display())
+            .hint(error.hint())
+    })?;
+    if let Some(first) = reading.unread.first() {
+        console.warning(&format!(
+            "{}: {} not understood and dropped, the first is `{first}`",
+            path.display(),
+            words::counted(reading.unread.len(), "field"),
+        ));
+    }
+    Ok(reading.memory)
+}
+
+/// What was asked for, once it is known what it means.
+struct Wanted<'a> {
+    counter: Counter,
+    prior: Option<Memory>,
+    catalogue: &'a Catalogue,
+    arguments: &'a arguments::Compact,
+}
+
+/// A document, ready to be written.
+struct Made {
+    text: String,
+    /// Tokens of the memory in it, and of the tail if that is part of it.
+    tokens: usize,
+}
+
+/// What the memory covers.
+struct Cut {
+    /// Index of the first message that it does not cover.
+    at: usize,
+    /// The latest request, word for word, if it is covered.
+    quoted: Option<String>,
+}
+
+impl Wanted<'_> {
+    fn make(
+        &self,
+        conversation: &Conversation,
+        format: &str,
+        console: &Console,
+    ) -> Result<Made, Failure> {
+        if conversation.messages.is_empty() {
+            return Err(Failure::new(
+                Kind::NothingToDo,
+                "the conversation has no messages",
+            ));
+        }
+        if self.arguments.to == To::Request {
+            return self.request(conversation, format, console);
+        }
+        let messages = &conversation.messages;
+        let covered = match self.arguments.keep_tail {
+            Some(tail) => &messages[..self.cut(messages, Some(tail))?.at],
+            None => messages,
+        };
+        let compacted = self.compact(covered, conversation, console)?;
+        self.tell_if_larger(covered, &compacted, console);
+        Ok(Made {
+            text: compacted.text,
+            tokens: compacted.tokens,
+        })
+    }
+
+    fn compact(
+        &self,
+        covered: &[Message],
+        conversation: &Conversation,
+        console: &Console,
+    ) -> Result<Compacted, Failure> {
+        let count = |text: &str| self.counter.text(text);
+        let options = Options {
+            form: self.form(),
+            focus: self
+                .arguments
+                .focus
+                .as_deref()
+                .filter(|focus| !focus.trim().is_empty()),
+            redactor: (!self.arguments.no_redact).then(Redactor::embedded),
+            prior: self.prior.as_ref(),
+            cwd: conversation.cwd.as_deref(),
+            ..Options::new(self.arguments.budget, &count)
+        };
+        let compacted = compact(covered, &options).map_err(|error| match error {
+            CompactError::Empty => Failure::new(Kind::NothingToDo, error.to_string()),
+            CompactError::TooSmall { needed, .. } => {
+                Failure::new(Kind::Arguments, error.to_string())
+                    .hint(format!("use --budget {needed} or more"))
+            }
+            _ => Failure::new(Kind::Bug, error.to_string()),
+        })?;
+        if compacted.prior_fits == Some(false)
+            && let (Some(path), Some(prior)) = (&self.arguments.prior, &self.prior)
+        {
+            console.warning(&format!(
+                "{}: this memory covers {}, and they are not the first messages of this conversation; all messages \
+                 were read",
+                path.display(),
+                words::counted(prior.cover.messages, "message"),
+            ));
+            console.hint("give the memory of the same session, or leave --prior out");
+        }
+        Ok(compacted)
+    }
+
+    /// The memory as a request body: memory and tail.
+    fn request(
+        &self,
+        conversation: &Conversation,
+        format: &str,
+        console: &Console,
+    ) -> Result<Made, Failure> {
+        let messages = &conversation.messages;
+        let wire = match &self.arguments.wire {
+            Some(name) => name.parse().ok(),
+            None => format.parse().ok(),
+        }
+        .unwrap_or(Wire::Anthropic);
+        let cut = self.cut(messages, self.arguments.keep_tail)?;
+        let (covered, tail) = messages.split_at(cut.at);
+        let compacted = self.compact(covered, conversation, console)?;
+        let mut memory = compacted.text;
+        if let Some(request) = &cut.quoted {
+            // The user's own words, after the block and not in it: they are still to be followed.
+            memory.push('\n');
+            memory.push_str(request);
+            memory.push('\n');
+        }
+        let tokens = self.counter.text(&memory);
+        let before: usize = self.tokens(covered);
+        if tokens >= before {
+            return Err(Failure::new(
+                Kind::NothingToDo,
+                format!(
+                    "the request would not get smaller: the {} before the tail have {} tokens, their memory {}",
+                    words::counted(cut.at, "message"),
+                    words::number(before as u64),
+                    words::number(tokens as u64)
+                ),
+            )
+            .hint("send the conversation as it is, keep less of its end (--keep-tail), or use a smaller --budget"));
+        }
+        let name = self
+            .arguments
+            .model
+            .model
+            .as_deref()
+            .or(conversation.model.as_deref());
+        let known = name.and_then(|name| self.catalogue.find(name));
+        let options = convert::Options {
+            model: self.arguments.model.model.clone(),
+            drop_thinking: known
+                .is_some_and(|model| model.abilities.binds_thinking_to_prefix == Some(true)),
+            ..convert::Options::default()
+        };
+        let converted = convert::request_with_memory(conversation, &memory, cut.at, wire, &options);
+        crate::convert::tell_losses(&converted.losses, console);
+        let body = checked(converted.body, wire, known)?;
+        Ok(Made {
+            text: body,
+            tokens: tokens + self.tokens(tail),
+        })
+    }
+
+    /// Where the memory ends and the tail begins.
+    fn cut(&self, messages: &[Message], tail: Option<Tail>) -> Result<Cut, Failure> {
+        let tokens = |message: &Message| self.counter.message(message);
+        let request = latest_request(messages);
+        let at = match tail {
+            Some(tail) => {
+                let rules = Rules {
+                    latest_request: LatestRequest::MayBeCovered,
+                    ..Rules::default()
+                };
+                cut_for_tail_by(messages, rules, tail, tokens)
+            }
+            None => match cut_for_tail(messages, Tail::Messages(0), tokens) {
+                // One request and a long run of tools: the run is cut, and the request quoted.
+                0 => {
+                    let rules = Rules {
+                        latest_request: LatestRequest::MayBeCovered,
+                        ..Rules::default()
+                    };
+                    cut_for_tail_by(messages, rules, Tail::Tokens(self.arguments.budget), tokens)
+                }
+                at => at,
+            },
+        };
+        if at == 0 {
+            let failure = Failure::new(
+                Kind::NothingToDo,
+                "nothing stands before the tail that a memory could cover",
+            );
+            return Err(failure.hint(match tail {
+                Some(_) => "keep less of the end: a smaller --keep-tail",
+                None => "the conversation is short, or calls at its beginning still run: send it as it is",
+            }));
+        }
+        let quoted = request
+            .filter(|request| *request < at)
+            .map(|request| quoted(&messages[request..]));
+        Ok(Cut { at, quoted })
+    }
+
+    fn tokens(&self, messages: &[Message]) -> usize {
+        messages
+            .iter()
+            .map(|message| self.counter.message(message))
+            .sum()
+    }
+
+    /// A memory larger than what it stands for is no gain. It is written all the same, since it was asked for.
+    fn tell_if_larger(&self, covered: &[Message], compacted: &Compacted, console: &Console) {
+        let mut tokens = 0;
+        let is_larger = covered.iter().all(|message| {
+            tokens += self.counter.message(message);
+            tokens <= compacted.tokens
+        });
+        if is_larger && self.prior.is_none() && self.form() != Form::Json {
+            console.note(&format!(
+                "the memory ({} tokens) is no smaller than the conversation ({})",
+                words::number(compacted.tokens as u64),
+                words::number(tokens as u64)
+            ));
+        }
+    }
+
+    fn form(&self) -> Form {
+        match self.arguments.to {
+            To::Markdown => Form::Markdown,
+            To::Json => Form::Json,
+            To::Object => Form::Object,
+            To::System => Form::System,
+            To::UserMessage | To::Request => Form::UserMessage,
+        }
+    }
+
+    /// Of the names of files.
+    fn ending(&self) -> &'static str {
+        match self.arguments.to {
+            To::Markdown => "md",
+            To::Json | To::Object | To::Request => "json",
+            To::System | To::UserMessage => "txt",
+        }
+    }
+}
+
+/// The messages with which the request begins, word for word.
+fn quoted(messages: &[Message]) -> String {
+    let texts: Vec<_> = messages
+        .iter()
+        .take_while(|message| message.begins_turn())
+        .flat_map(Message::texts)
+        .filter(|text| !text.is_blank())
+        .map(|text| text.decode())
+        .collect();
+    texts.join("\n\n")
+}

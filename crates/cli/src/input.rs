@@ -1,0 +1,327 @@
+//! Gets at the conversations: reads a file, standard input, a folder or a database, and has it read by the library.
+//!
+//! Whatever the input is, it becomes one text in a format that the library knows. What is skipped on the way is told on
+//! standard error. The text is held once; nothing of it is copied that can be shared.
+
+mod database;
+mod folder;
+
+use std::fs::{File, Metadata};
+use std::io::{self, IsTerminal, Read};
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+use throughline_transcript::conversation::{ReadError, Skipped, Source, SourceText};
+use throughline_transcript::read;
+
+use crate::arguments;
+use crate::error::{Failure, Kind, reason};
+use crate::output::Console;
+use crate::progress::Progress;
+use crate::words;
+
+/// Most bytes of text that are read. Everything is in memory at once, and an endless pipe should end with a sentence.
+const BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
+
+/// Files of settings and memories are smaller than this.
+const SMALL_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// How many skipped places are listed one by one.
+const SKIPPED_SHOWN_MAX: usize = 5;
+
+const GZIP: &[u8] = &[0x1f, 0x8b];
+const SQLITE: &[u8] = b"SQLite format 3\0";
+/// What else is packed, and what unpacks it.
+const PACKED: &[(&[u8], &str, &str)] = &[
+    (
+        b"PK\x03\x04",
+        "a zip archive",
+        "unzip it, and give one of the files in it",
+    ),
+    (
+        b"\x28\xb5\x2f\xfd",
+        "compressed with zstd",
+        "unpack it first: zstd -dc FILE | throughline ... -",
+    ),
+    (
+        b"\xfd7zXZ\0",
+        "compressed with xz",
+        "unpack it first: xz -dc FILE | throughline ... -",
+    ),
+    (
+        b"BZh",
+        "compressed with bzip2",
+        "unpack it first: bzip2 -dc FILE | throughline ... -",
+    ),
+    (b"%PDF-", "a PDF document", "give the session file itself"),
+];
+
+/// A text that was read, and what it is called in messages.
+pub(crate) struct Input {
+    pub(crate) text: SourceText,
+    /// The path as typed, or `standard input`.
+    pub(crate) name: String,
+    /// The gzip data ended early, a file of a folder could not be read, ...
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Reads everything that `path` stands for.
+pub(crate) fn open(path: &Path, console: &Console, progress: &Progress) -> Result<Input, Failure> {
+    if path.as_os_str() == "-" {
+        let stdin = io::stdin();
+        if stdin.is_terminal() {
+            console.note("reading from the terminal; end the input with Ctrl-D");
+        }
+        return stream(stdin.lock(), None, "standard input".to_owned(), progress);
+    }
+    let name = path.display().to_string();
+    let metadata = path.metadata().map_err(|error| unreadable(path, &error))?;
+    if metadata.is_dir() {
+        return folder::read(path, name);
+    }
+    let mut file = File::open(path).map_err(|error| unreadable(path, &error))?;
+    if metadata.is_file() {
+        let mut start = [0; 16];
+        let length = read_start(&mut file, &mut start).map_err(|error| unreadable(path, &error))?;
+        if start[..length].starts_with(SQLITE) {
+            return database::read(path, name);
+        }
+        // Opened anew: a file can be read from the start again.
+        file = File::open(path).map_err(|error| unreadable(path, &error))?;
+    }
+    stream(
+        file,
+        metadata.is_file().then_some(metadata.len()),
+        name,
+        progress,
+    )
+}
+
+/// Reads all conversations and tells what was skipped.
+pub(crate) fn conversations(
+    arguments: &arguments::Source,
+    console: &Console,
+    progress: &Progress,
+) -> Result<(Source, Input), Failure> {
+    let input = open(&arguments.file, console, progress)?;
+    progress.working("reading the conversations", input.text.text.len());
+    let read = read::read(&input.text, Some(&arguments.from))
+        .map_err(|error| no_conversation(&input, &error))?;
+    progress.finish();
+    for warning in &input.warnings {
+        console.warning(warning);
+    }
+    tell_skipped(&read.skipped, &input.name, console);
+    Ok((read, input))
+}
+
+fn tell_skipped(skipped: &[Skipped], name: &str, console: &Console) {
+    for piece in skipped.iter().take(SKIPPED_SHOWN_MAX) {
+        let bytes = words::counted(piece.bytes, "byte");
+        let line = words::number(piece.line as u64);
+        console.warning(&format!(
+            "{name}: line {line}: skipped {bytes}: {}",
+            piece.reason
+        ));
+    }
+    if let Some(rest) = skipped
+        .get(SKIPPED_SHOWN_MAX..)
+        .filter(|rest| !rest.is_empty())
+    {
+        let bytes: usize = rest.iter().map(|piece| piece.bytes).sum();
+        console.warning(&format!(
+            "{name}: skipped {} in {} more; `throughline inspect --json` lists them",
+            words::counted(bytes, "byte"),
+            words::counted(rest.len(), "place"),
+        ));
+    }
+}
+
+fn no_conversation(input: &Input, error: &ReadError) -> Failure {
+    let failure = Failure::new(Kind::Input, error.to_string()).at(&input.name);
+    match error {
+        ReadError::Empty if !input.text.skipped.is_empty() => {
+            failure.hint("there are only NUL bytes in it: the file was lost when it was written")
+        }
+        ReadError::Empty => failure.hint("give a session file, a chat export or a request body"),
+        ReadError::UnknownFormat { .. } if is_binary(&input.text) => {
+            failure.hint("this looks like binary data; give a text or JSON file")
+        }
+        ReadError::UnknownFormat { .. } => failure.hint(
+            "if you know the format, name it with --from; `throughline formats` says what each is",
+        ),
+        _ => {
+            failure.hint("leave --from out to have the format found, or see `throughline formats`")
+        }
+    }
+}
+
+/// Much of it had to be repaired to be text.
+fn is_binary(text: &SourceText) -> bool {
+    let repaired: usize = text.skipped.iter().map(|piece| piece.bytes).sum();
+    repaired * 50 > text.text.len()
+}
+
+/// A settings file or a memory.
+pub(crate) fn small_file(path: &Path) -> Result<String, Failure> {
+    let metadata = path.metadata().map_err(|error| unreadable(path, &error))?;
+    if metadata.is_dir() {
+        return Err(
+            Failure::new(Kind::Input, format!("{} is a folder", path.display()))
+                .hint("give a file"),
+        );
+    }
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(SMALL_BYTES_MAX + 1).read_to_end(&mut bytes))
+        .map_err(|error| unreadable(path, &error))?;
+    if bytes.len() as u64 > SMALL_BYTES_MAX {
+        return Err(Failure::new(
+            Kind::Input,
+            format!("{} has more than {SMALL_BYTES_MAX} bytes", path.display()),
+        ));
+    }
+    String::from_utf8(bytes)
+        .map(|text| {
+            text.strip_prefix('\u{feff}')
+                .map(str::to_owned)
+                .unwrap_or(text)
+        })
+        .map_err(|_| {
+            Failure::new(
+                Kind::Input,
+                format!("{} is not text in UTF-8", path.display()),
+            )
+        })
+}
+
+fn stream(
+    reader: impl Read,
+    length: Option<u64>,
+    name: String,
+    progress: &Progress,
+) -> Result<Input, Failure> {
+    let mut reader = reader;
+    let failed = |error: io::Error| {
+        Failure::new(
+            Kind::Input,
+            format!("{name}: cannot be read: {}", reason(&error)),
+        )
+    };
+    let mut start = [0; 16];
+    let start_length = read_start(&mut reader, &mut start).map_err(failed)?;
+    let start = &start[..start_length];
+    progress.reading(length);
+    let watched = Watched {
+        inner: start.chain(reader),
+        progress,
+    };
+    let mut warnings = Vec::new();
+    let bytes = if start.starts_with(GZIP) {
+        let mut bytes = Vec::new();
+        let unpacked = all(MultiGzDecoder::new(watched), &mut bytes);
+        match unpacked {
+            Ok(()) => {}
+            // A copy that stopped: what there is can be read.
+            Err(error) if !bytes.is_empty() && error.kind() != io::ErrorKind::OutOfMemory => {
+                warnings.push(format!(
+                    "{name}: the gzip data is damaged after {}: {}",
+                    words::counted(bytes.len(), "byte"),
+                    reason(&error)
+                ));
+            }
+            Err(error) => return Err(failed(error)),
+        }
+        bytes
+    } else if start.starts_with(SQLITE) {
+        return Err(Failure::new(
+            Kind::Input,
+            format!("{name}: a database cannot be read from a pipe"),
+        )
+        .hint("give the database file itself"));
+    } else if let Some((_, what, hint)) =
+        PACKED.iter().find(|(magic, _, _)| start.starts_with(magic))
+    {
+        return Err(Failure::new(Kind::Input, format!("{name} is {what}")).hint(*hint));
+    } else {
+        let mut bytes = Vec::new();
+        let length = usize::try_from(length.unwrap_or(0).min(BYTES_MAX)).unwrap_or(0);
+        bytes
+            .try_reserve_exact(length + 1)
+            .map_err(|_| failed(io::ErrorKind::OutOfMemory.into()))?;
+        all(watched, &mut bytes).map_err(failed)?;
+        bytes
+    };
+    progress.finish();
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(Failure::new(
+            Kind::Input,
+            format!("{name} has more than {} GiB of text", BYTES_MAX >> 30),
+        )
+        .hint("split it: in JSONL files every part with whole lines can be read"));
+    }
+    Ok(Input {
+        text: SourceText::from_bytes(bytes),
+        name,
+        warnings,
+    })
+}
+
+fn all(reader: impl Read, bytes: &mut Vec<u8>) -> io::Result<()> {
+    reader.take(BYTES_MAX + 1).read_to_end(bytes).map(drop)
+}
+
+fn read_start(reader: &mut impl Read, start: &mut [u8]) -> io::Result<usize> {
+    let mut length = 0;
+    while length < start.len() {
+        match reader.read(&mut start[length..]) {
+            Ok(0) => break,
+            Ok(count) => length += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(length)
+}
+
+/// Tells the bar how far the reading is.
+struct Watched<'a, R> {
+    inner: R,
+    progress: &'a Progress,
+}
+
+impl<R: Read> Read for Watched<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.progress.read(count);
+        Ok(count)
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    let name = path.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            let failure = Failure::new(Kind::Input, format!("there is no file {name}"));
+            match path.parent() {
+                Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => failure.hint(
+                    format!("the folder {} does not exist either", folder.display()),
+                ),
+                _ => failure.hint("check the path; `-` reads standard input"),
+            }
+        }
+        io::ErrorKind::PermissionDenied => {
+            Failure::new(Kind::Input, format!("{name} may not be read"))
+                .hint(format!("see who may: ls -l {name}"))
+        }
+        _ => Failure::new(
+            Kind::Input,
+            format!("{name}: cannot be read: {}", reason(error)),
+        ),
+    }
+}
+
+/// When a file was last written, for lists.
+fn modified(metadata: &Metadata) -> Option<std::time::SystemTime> {
+    metadata.modified().ok()
+}

@@ -1,0 +1,372 @@
+//! Where things are written: standard output, standard error, files.
+//!
+//! Standard output carries what was asked for and nothing else; everything that is said about it goes to standard
+//! error. Only this file looks at the environment: whether somebody looks at a terminal, and whether they want colours.
+//!
+//! A file is written beside its place, flushed to the disk and moved there in one step, so that neither a full disk nor
+//! Ctrl-C leaves half a file. It belongs to the user alone: memories and transcripts are private.
+
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use anstream::ColorChoice;
+use anstyle::{AnsiColor, Style};
+use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle, presets};
+use termimad::MadSkin;
+
+use crate::error::{Failure, Kind};
+
+/// Text for people is no wider than this, in columns.
+const WIDTH_MAX: usize = 110;
+
+/// What is known about the two output streams.
+pub(crate) struct Console {
+    /// Somebody reads standard output in a terminal.
+    pub(crate) is_stdout_terminal: bool,
+    /// Somebody reads standard error in a terminal.
+    pub(crate) is_stderr_terminal: bool,
+    stdout_has_colours: bool,
+    stderr_has_colours: bool,
+}
+
+impl Console {
+    /// Looks at the streams, `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and `TERM`.
+    pub(crate) fn from_environment() -> Self {
+        let has_colours = |choice| !matches!(choice, ColorChoice::Never);
+        Self {
+            is_stdout_terminal: io::stdout().is_terminal(),
+            is_stderr_terminal: io::stderr().is_terminal(),
+            stdout_has_colours: has_colours(anstream::AutoStream::choice(&io::stdout())),
+            stderr_has_colours: has_colours(anstream::AutoStream::choice(&io::stderr())),
+        }
+    }
+
+    pub(crate) fn error(&self, text: &str) {
+        self.say("error", Some(AnsiColor::Red), text);
+    }
+
+    pub(crate) fn warning(&self, text: &str) {
+        self.say("warning", Some(AnsiColor::Yellow), text);
+    }
+
+    pub(crate) fn hint(&self, text: &str) {
+        self.say("hint", Some(AnsiColor::Cyan), text);
+    }
+
+    pub(crate) fn note(&self, text: &str) {
+        self.say("note", None, text);
+    }
+
+    /// One line about the work that was done, for those who watch.
+    pub(crate) fn summary(&self, text: &str) {
+        if self.is_stderr_terminal {
+            let style = if self.stderr_has_colours {
+                Style::new().dimmed()
+            } else {
+                Style::new()
+            };
+            self.stderr(&format!("{style}{}{style:#}\n", harmless(text)));
+        }
+    }
+
+    fn say(&self, label: &str, colour: Option<AnsiColor>, text: &str) {
+        let style = match colour {
+            Some(colour) if self.stderr_has_colours => {
+                Style::new().bold().fg_color(Some(colour.into()))
+            }
+            None if self.stderr_has_colours => Style::new().bold(),
+            _ => Style::new(),
+        };
+        self.stderr(&format!("{style}{label}:{style:#} {}\n", harmless(text)));
+    }
+
+    fn stderr(&self, text: &str) {
+        // If standard error is gone, there is nobody left to tell.
+        let _ = io::stderr().lock().write_all(text.as_bytes());
+    }
+
+    /// A report on standard output. What comes from a transcript must be [`harmless`] in it.
+    pub(crate) fn print(&self, text: &str) -> Result<(), Failure> {
+        write_stdout(text.as_bytes())
+    }
+
+    /// A JSON document on standard output, indented.
+    pub(crate) fn print_json(&self, document: &impl serde::Serialize) -> Result<(), Failure> {
+        let mut json = serde_json::to_string_pretty(document)
+            .map_err(|error| Failure::new(Kind::Bug, error.to_string()))?;
+        json.push('\n');
+        write_stdout(json.as_bytes())
+    }
+
+    /// A Markdown document on standard output: formatted in a terminal, as it is in a pipe.
+    pub(crate) fn print_markdown(&self, markdown: &str) -> Result<(), Failure> {
+        if !self.is_stdout_terminal {
+            return write_stdout(markdown.as_bytes());
+        }
+        let skin = if self.stdout_has_colours {
+            MadSkin::default()
+        } else {
+            MadSkin::no_style()
+        };
+        let shown = skin
+            .text(&harmless(markdown), Some(terminal_width()))
+            .to_string();
+        write_stdout(shown.as_bytes())
+    }
+
+    /// A heading of a report on standard output.
+    pub(crate) fn heading(&self, text: &str) -> String {
+        if self.is_stdout_terminal && self.stdout_has_colours {
+            let style = Style::new().bold();
+            format!("{style}{text}{style:#}")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    /// Columns on standard output: a drawn table in a terminal, plain columns in a pipe.
+    pub(crate) fn table(&self, header: &[&str], rows: Vec<Vec<String>>) -> String {
+        table(header, rows, self.is_stdout_terminal)
+    }
+
+    /// Columns inside an error message.
+    pub(crate) fn error_table(&self, header: &[&str], rows: Vec<Vec<String>>) -> String {
+        table(header, rows, self.is_stderr_terminal)
+    }
+}
+
+/// Tables in a terminal: one line, under the header.
+const UNDER_THE_HEADER: TableStyle =
+    TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+
+fn table(header: &[&str], rows: Vec<Vec<String>>, is_terminal: bool) -> String {
+    let mut table = Table::new();
+    table.force_no_tty();
+    if is_terminal {
+        table
+            .load_style(UNDER_THE_HEADER)
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(u16::try_from(terminal_width()).unwrap_or(80));
+    } else {
+        table.load_style(presets::NOTHING);
+    }
+    let cells = |row: &[String]| -> Vec<String> {
+        row.iter()
+            .map(|cell| harmless(cell).replace(['\n', '\t'], " "))
+            .collect()
+    };
+    if !header.is_empty() {
+        table.set_header(header.to_vec());
+    }
+    for row in &rows {
+        table.add_row(cells(row));
+    }
+    for (index, column) in table.column_iter_mut().enumerate() {
+        if !is_terminal {
+            column.set_padding((0, 2));
+        }
+        // Numbers are compared by their ends.
+        let is_number = |row: &Vec<String>| {
+            row.get(index).is_none_or(|cell| {
+                cell.chars()
+                    .all(|c| c.is_ascii_digit() || matches!(c, ',' | '.' | '-' | '%' | '$'))
+            })
+        };
+        if rows.iter().all(is_number) {
+            column.set_cell_alignment(comfy_table::CellAlignment::Right);
+        }
+    }
+    let mut text: String = table
+        .lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect();
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    text
+}
+
+/// Columns of the terminal, at most [`WIDTH_MAX`].
+pub(crate) fn terminal_width() -> usize {
+    let (columns, _) = termimad::terminal_size();
+    usize::from(columns).clamp(20, WIDTH_MAX)
+}
+
+/// The text without what could steer a terminal: transcripts hold whatever tools have printed, escape sequences included.
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+    let is_steering = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if text.contains(is_steering) {
+        Cow::Owned(text.replace(is_steering, ""))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+fn write_stdout(bytes: &[u8]) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    stdout
+        .write_all(bytes)
+        .and_then(|()| stdout.flush())
+        .map_err(|error| Failure::writing("standard output", &error))
+}
+
+/// Writes a document to `path`, or to standard output without one or with `-`.
+pub(crate) fn write(path: Option<&Path>, document: &str) -> Result<(), Failure> {
+    match path {
+        Some(path) if path.as_os_str() != "-" => write_file(path, document),
+        _ => write_stdout(document.as_bytes()),
+    }
+}
+
+/// The file that is being written, to be taken away on Ctrl-C.
+static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Whether `path` can be written to, as far as it shows beforehand: better now than after the work.
+pub(crate) fn check_place(path: Option<&Path>) -> Result<(), Failure> {
+    match path {
+        Some(path) if path.as_os_str() != "-" => place_of(path).map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// Where a file is written.
+enum Place {
+    /// A file, or none yet.
+    File(PathBuf),
+    /// A device or pipe: it cannot be replaced, only written to.
+    Device(PathBuf),
+}
+
+fn place_of(path: &Path) -> Result<Place, Failure> {
+    // A link stays a link: its target is replaced.
+    let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    match place.metadata() {
+        Ok(metadata) if metadata.is_dir() => {
+            return Err(Failure::new(
+                Kind::Output,
+                format!("cannot write {}: it is a folder", path.display()),
+            )
+            .hint("name a file in it"));
+        }
+        Ok(metadata) if !metadata.is_file() => return Ok(Place::Device(place)),
+        _ => {}
+    }
+    let folder = folder_of(&place);
+    if !folder.is_dir() {
+        return Err(Failure::new(
+            Kind::Output,
+            format!(
+                "cannot write {}: there is no folder {}",
+                path.display(),
+                folder.display()
+            ),
+        )
+        .hint(format!("create it first: mkdir -p {}", folder.display())));
+    }
+    Ok(Place::File(place))
+}
+
+fn folder_of(place: &Path) -> &Path {
+    match place.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+fn write_file(path: &Path, document: &str) -> Result<(), Failure> {
+    let failed = |error: io::Error| Failure::writing(path.display(), &error);
+    let place = match place_of(path)? {
+        Place::File(place) => place,
+        Place::Device(place) => {
+            return std::fs::OpenOptions::new()
+                .write(true)
+                .open(&place)
+                .and_then(|mut file| {
+                    file.write_all(document.as_bytes())
+                        .and_then(|()| file.flush())
+                })
+                .map_err(failed);
+        }
+    };
+    let folder = folder_of(&place);
+    clean_up_on_interrupt();
+    // Readable by the owner alone from the first byte on.
+    let mut file = tempfile::Builder::new()
+        .prefix(".throughline-")
+        .tempfile_in(folder)
+        .map_err(failed)?;
+    remember_unfinished(Some(file.path().to_owned()));
+    let written = file
+        .write_all(document.as_bytes())
+        .and_then(|()| file.as_file().sync_all())
+        .and_then(|()| file.persist(&place).map(drop).map_err(|error| error.error));
+    remember_unfinished(None);
+    written.map_err(failed)?;
+    // The move itself is on the disk once the folder is. Not every file system can do this, and the file is whole anyway.
+    let _ = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
+    Ok(())
+}
+
+fn remember_unfinished(path: Option<PathBuf>) {
+    if let Ok(mut unfinished) = UNFINISHED.lock() {
+        *unfinished = path;
+    }
+}
+
+/// Elsewhere an interrupt may leave a hidden file behind, never half of the one that was asked for.
+#[cfg(not(unix))]
+fn clean_up_on_interrupt() {}
+
+/// From now on, Ctrl-C takes the unfinished file away before it ends the program.
+#[cfg(unix)]
+fn clean_up_on_interrupt() {
+    static STARTED: std::sync::Once = std::sync::Once::new();
+    STARTED.call_once(|| {
+        // Without the watcher an interrupt ends the program all the same; only a hidden file may stay.
+        let Ok(runtime) = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()
+        else {
+            return;
+        };
+        let Ok(mut interrupts) = ({
+            let _entered = runtime.enter();
+            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())
+        }) else {
+            return;
+        };
+        std::thread::spawn(move || {
+            runtime.block_on(interrupts.recv());
+            if let Ok(Some(path)) = UNFINISHED.lock().as_deref() {
+                // If it was moved to its place meanwhile, it is whole and stays there.
+                let _ = std::fs::remove_file(path);
+            }
+            std::process::exit(130);
+        });
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_steers_a_terminal_is_taken_out() {
+        let check = |text: &str, expected: &str| assert_eq!(harmless(text), expected, "{text:?}");
+        check("plain\n\ttext", "plain\n\ttext");
+        check("\u{1b}]0;title\u{7}\u{1b}[2Jx\r\u{9b}1A", "]0;title[2Jx1A");
+    }
+
+    #[test]
+    fn plain_tables_have_columns_without_frames() {
+        let rows = vec![
+            vec!["a".to_owned(), "1".to_owned()],
+            vec!["long".to_owned(), "1,000".to_owned()],
+        ];
+        assert_eq!(
+            table(&["name", "n"], rows, false),
+            "name      n\na         1\nlong  1,000\n"
+        );
+    }
+}
