@@ -96,7 +96,7 @@ impl<'a> Packing<'a> {
         self.ledger(Holds::NoLonger, self.share(8));
         self.folder();
         // The larger the memory, the less the next passage brings beside a list of further names.
-        let reserve = self.share((self.limit.tokens / 175).saturating_sub(2).clamp(4, 22));
+        let reserve = self.share((self.limit.tokens / 155).saturating_sub(2).clamp(4, 24));
         self.left = self.left.saturating_sub(reserve);
         let mut groups = Groups::default();
         self.references(&mut groups);
