@@ -61,8 +61,19 @@ struct Score {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     println!(
         "{:4} {:5} {:>6} {:>5} {:>7} {:>6} {:>8} {:>7} {:>9} {:>9} {:>6} {:>6} {:>4}",
-        "lang", "set", "budget", "chats", "planted", "ledger", "anywhere", "changed", "stale-led", "stale-any",
-        "items", "tokens", "over"
+        "lang",
+        "set",
+        "budget",
+        "chats",
+        "planted",
+        "ledger",
+        "anywhere",
+        "changed",
+        "stale-led",
+        "stale-any",
+        "items",
+        "tokens",
+        "over"
     );
     for language in &arguments.language {
         let script = Script::of(language)?;
@@ -97,7 +108,11 @@ fn list_missing(chat: &Chat, memory: &Memory) {
             println!("  missing ({}): {}", planted.kind, planted.sentence);
         }
         for item in memory.items.iter().filter(|item| is_stale(item, planted)) {
-            println!("  out of date: {} | {}", planted.sentence, item.entry.text());
+            println!(
+                "  out of date: {} | {}",
+                planted.sentence,
+                item.entry.text()
+            );
         }
     }
 }
@@ -110,12 +125,17 @@ fn is_kept(item: &Item, planted: &Planted) -> bool {
 fn says(item: &Item, planted: &Planted) -> bool {
     let line = markdown::item_lines(item).to_lowercase();
     !matches!(item.status, Status::SupersededBy(_))
-        && planted.keys.iter().all(|key| line.contains(&key.to_lowercase()))
+        && planted
+            .keys
+            .iter()
+            .all(|key| line.contains(&key.to_lowercase()))
 }
 
 /// Whether the item gives the value that no longer holds, without the one that does.
 fn is_stale(item: &Item, planted: &Planted) -> bool {
-    let Some(stale) = &planted.stale else { return false };
+    let Some(stale) = &planted.stale else {
+        return false;
+    };
     let line = markdown::item_lines(item);
     !matches!(item.status, Status::SupersededBy(_))
         && holds_word(&line, stale)
@@ -147,7 +167,11 @@ impl Score {
             self.changed += usize::from(planted.stale.is_some());
             self.stale_anywhere += any(is_stale);
             self.stale_in_ledger += usize::from(
-                memory.items.iter().filter(ledger).any(|item| is_stale(item, planted)),
+                memory
+                    .items
+                    .iter()
+                    .filter(ledger)
+                    .any(|item| is_stale(item, planted)),
             );
         }
     }

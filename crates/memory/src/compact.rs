@@ -19,7 +19,7 @@ use throughline_transcript::digest::{Chain, message_digest};
 use throughline_transcript::message::Message;
 
 use crate::cues::supersedes;
-use crate::document::{Item, Memory};
+use crate::document::{Entry, Item, Memory, Origin, Status};
 use crate::extract::{Extractor, Limit};
 use crate::redact::Redactor;
 use crate::render::{markdown, object, restoring};
@@ -154,6 +154,7 @@ fn fit(
     const TRIES_MAX: usize = 12;
     let mut budget = options.tokens;
     let mut smallest = usize::MAX;
+    let prior = options.prior.map(|prior| answered(prior, extractor));
     for _ in 0..TRIES_MAX {
         let limit = Limit {
             tokens: budget,
@@ -161,7 +162,7 @@ fn fit(
             focus: options.focus,
         };
         let mut memory = extractor.memory(&limit);
-        if let Some(prior) = options.prior {
+        if let Some(prior) = &prior {
             memory = merge_linked(prior, memory, &takes_the_place);
             memory = crate::update::fit(memory, budget, options.count).memory;
         }
@@ -185,6 +186,25 @@ fn fit(
         tokens: options.tokens,
         needed: smallest,
     })
+}
+
+/// The prior memory, with what the new messages have answered: requests that were open, once the model has answered or
+/// the person has gone on, and the model's questions, once the person has spoken.
+fn answered(prior: &Memory, extractor: &Extractor<'_>) -> Memory {
+    let mut prior = prior.clone();
+    let version = prior.version.saturating_add(1);
+    for item in &mut prior.items {
+        let is_answered = match item.entry {
+            Entry::Task { .. } => extractor.has_heard() || extractor.is_waiting(),
+            Entry::OpenQuestion { .. } => extractor.has_heard() && item.origin == Origin::Assistant,
+            _ => false,
+        };
+        if is_answered && item.status == Status::Active {
+            item.status = Status::Resolved;
+            item.touched = version;
+        }
+    }
+    prior
 }
 
 fn takes_the_place(earlier: &Item, later: &Item) -> bool {

@@ -6,7 +6,6 @@
 //! What it deliberately does not do: rephrase. Whatever stands in a memory stood in the transcript, apart from the few
 //! words that say how it came there.
 
-
 pub mod identifiers;
 mod names;
 mod pack;
@@ -24,7 +23,9 @@ use throughline_transcript::message::{
     Author, Block, Content, Message, Role, ToolCall, ToolResult,
 };
 
-use crate::cues::{self, Circumstances, Claim, Cue, Cues, Outcome, OutputKind, StatementKind, Voice};
+use crate::cues::{
+    self, Circumstances, Claim, Cue, Cues, Outcome, OutputKind, StatementKind, Voice,
+};
 use crate::document::Memory;
 use crate::redact::Redactor;
 use crate::render::restoring;
@@ -254,7 +255,9 @@ impl<'r> Extractor<'r> {
         }
         self.until_ms = message.at_ms.or(self.until_ms);
         match message.role {
-            Role::Assistant => self.is_waiting = message.tool_calls().all(|call| call.is_server_side),
+            Role::Assistant => {
+                self.is_waiting = message.tool_calls().all(|call| call.is_server_side)
+            }
             Role::User | Role::Tool => self.is_waiting = false,
             Role::System => {}
         }
@@ -331,17 +334,22 @@ impl<'r> Extractor<'r> {
     fn read_request(&mut self, message: &Message, text: &str) {
         let circumstances = Circumstances {
             after_interruption: self.is_interrupted,
-            is_first: self.requests.is_empty(),
+            is_first: self.requests.is_empty() && self.turns <= 1,
         };
         let sentences = cues::user_sentences(text, circumstances);
         self.is_interrupted = cues::interruption(text).is_some();
-        let mut own = sentences.iter().filter(|sentence| sentence.voice != Voice::Injected);
+        let mut own = sentences
+            .iter()
+            .filter(|sentence| sentence.voice != Voice::Injected);
         let Some(first) = own.next() else { return };
         let last = own.next_back().unwrap_or(first);
         // Between the first and the last of the person's words a client may have put something in.
         let mut words = String::new();
         let mut from = first.range.start;
-        for injected in sentences.iter().filter(|sentence| sentence.voice == Voice::Injected) {
+        for injected in sentences
+            .iter()
+            .filter(|sentence| sentence.voice == Voice::Injected)
+        {
             if injected.range.start >= from && injected.range.end <= last.range.end {
                 words.push_str(&text[from..injected.range.start]);
                 words.push(' ');
@@ -400,7 +408,9 @@ impl<'r> Extractor<'r> {
             });
             for earlier in comparable.take(COMPARED_MAX) {
                 if let (Some(old), Some(new_claim)) = (&earlier.claim, &rule.claim)
-                    && new_claim.supersedes(old).is_some_and(|sure| sure >= SUPERSEDES_MIN)
+                    && new_claim
+                        .supersedes(old)
+                        .is_some_and(|sure| sure >= SUPERSEDES_MIN)
                 {
                     earlier.superseded_by = Some(new);
                 }
@@ -619,6 +629,16 @@ impl<'r> Extractor<'r> {
             .map_or(String::new(), |(folder, _)| folder.to_owned())
     }
 
+    /// Whether the person has said anything in the messages read.
+    pub(crate) fn has_heard(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
+    /// Whether the model has answered and it is the person's turn.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.is_waiting
+    }
+
     /// How many texts were read.
     #[must_use]
     pub fn texts(&self) -> usize {
@@ -656,7 +676,9 @@ fn keep<T>(list: &mut Vec<T>, element: T) {
 fn line_end(text: &str, at: usize) -> usize {
     let at = text.floor_char_boundary(at);
     let floor = text.floor_char_boundary(at.saturating_sub(1000));
-    text[floor..at].rfind('\n').map_or(at, |newline| floor + newline)
+    text[floor..at]
+        .rfind('\n')
+        .map_or(at, |newline| floor + newline)
 }
 
 /// Folds white space: the text fits one line.

@@ -5,7 +5,8 @@
 //! more) must stand somewhere. What fails was invented or altered. The check does not tell whether a true identifier
 //! stands in a true sentence.
 //!
-//! White space is folded on both sides, and `…` or `[...]` in an item stands for words that were left out. If the memory
+//! White space is folded on both sides, and `…` or `[...]` in an item stands for words that were left out, ` · ` for the
+//! end of a line. Where an item names the folder that paths are relative to, paths are compared without it. If the memory
 //! was redacted, the texts must be redacted with the same rules before they are compared.
 
 use std::borrow::Cow;
@@ -33,6 +34,9 @@ pub enum Unsupported {
     /// An identifier that stands nowhere.
     Identifier(String),
 }
+
+/// Begins the item that names the folder which paths are relative to.
+pub(crate) const RELATIVE_TO: &str = "Paths are relative to ";
 
 /// How many bytes of patterns are looked for at once. A memory that claims more is not a memory, and all of it counts as
 /// unsupported.
@@ -78,6 +82,8 @@ struct Claims {
     patterns: Vec<String>,
     indices: HashMap<String, usize>,
     pattern_bytes: usize,
+    /// The folder that paths are relative to, with a slash at its end.
+    folder: Option<String>,
 }
 
 /// A pattern that must stand in a text.
@@ -113,6 +119,11 @@ impl Said {
 
 impl Claims {
     fn add(&mut self, index: usize, item: &Item) {
+        if let (Origin::Code, Some(folder)) =
+            (item.origin, item.entry.text().strip_prefix(RELATIVE_TO))
+        {
+            self.folder = Some(format!("{folder}/"));
+        }
         // What a model or code says is put together by them: there only the identifiers are checked.
         if matches!(item.origin, Origin::User | Origin::Tool) {
             for part in quoted_parts(item.entry.text()) {
@@ -153,15 +164,21 @@ impl Claims {
             return said;
         };
         for (speaker, text) in texts {
-            let text = folded(&text);
-            for found in automaton.find_overlapping_iter(text.as_ref()) {
-                let said = &mut said[found.pattern().as_usize()];
-                match speaker {
-                    Origin::User => said.by_user = true,
-                    Origin::Tool => said.by_tool = true,
-                    Origin::Assistant | Origin::Code => said.by_assistant = true,
+            let short = self
+                .folder
+                .as_ref()
+                .filter(|folder| text.contains(folder.as_str()));
+            let short = short.map(|folder| text.replace(folder.as_str(), ""));
+            for text in std::iter::once(folded(&text)).chain(short.as_deref().map(folded)) {
+                for found in automaton.find_overlapping_iter(text.as_ref()) {
+                    let said = &mut said[found.pattern().as_usize()];
+                    match speaker {
+                        Origin::User => said.by_user = true,
+                        Origin::Tool => said.by_tool = true,
+                        Origin::Assistant | Origin::Code => said.by_assistant = true,
+                    }
+                    said.as_word |= stands_alone(&text, found.start(), found.end());
                 }
-                said.as_word |= stands_alone(&text, found.start(), found.end());
             }
         }
         said
@@ -201,6 +218,7 @@ fn folded(text: &str) -> Cow<'_, str> {
 fn quoted_parts(text: &str) -> impl Iterator<Item = String> {
     text.split('…')
         .flat_map(|part| part.split("[...]"))
+        .flat_map(|part| part.split(" · "))
         .map(|part| folded(part).trim().to_owned())
         .filter(|part| !part.is_empty())
 }

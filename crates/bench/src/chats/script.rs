@@ -144,12 +144,7 @@ impl Script {
         Chat { messages, planted }
     }
 
-    fn turns(
-        &self,
-        dice: &mut Dice,
-        tokens: usize,
-        count: &dyn Fn(&str) -> usize,
-    ) -> Vec<Turn> {
+    fn turns(&self, dice: &mut Dice, tokens: usize, count: &dyn Fn(&str) -> usize) -> Vec<Turn> {
         let mut turns = Vec::new();
         let mut sum = 0;
         let mut topic = dice.pick::<Topic>(&self.topic);
@@ -188,7 +183,14 @@ impl Script {
             let sentences: Vec<String> = (0..3 + dice.below(4))
                 .map(|_| {
                     let is_link = dice.percent(40);
-                    self.line(dice, if is_link { &self.talk.link } else { &topic.answers })
+                    self.line(
+                        dice,
+                        if is_link {
+                            &self.talk.link
+                        } else {
+                            &topic.answers
+                        },
+                    )
                 })
                 .collect();
             answer.push_str(&sentences.join(&self.space));
@@ -226,7 +228,10 @@ impl Script {
             let mut stale = None;
             if is_changed && let Some(at) = at {
                 let new = &values[1];
-                let later = dice.pick::<String>(&plant.change).replace("{new}", new).replace("{old}", &first);
+                let later = dice
+                    .pick::<String>(&plant.change)
+                    .replace("{new}", new)
+                    .replace("{old}", &first);
                 let from = (at + 4).min(turns.len() - 1);
                 self.say(dice, turns, from..turns.len(), &later);
                 sentence = later;
@@ -275,13 +280,10 @@ impl Script {
     fn line(&self, dice: &mut Dice, lines: &[String]) -> String {
         let mut rest = dice.pick(lines).as_str();
         let mut line = String::new();
-        while let Some((before, slot, after)) = rest
-            .split_once('{')
-            .and_then(|(before, after)| {
-                let (slot, after) = after.split_once('}')?;
-                Some((before, slot, after))
-            })
-        {
+        while let Some((before, slot, after)) = rest.split_once('{').and_then(|(before, after)| {
+            let (slot, after) = after.split_once('}')?;
+            Some((before, slot, after))
+        }) {
             line.push_str(before);
             if let Some(words) = self.slots.get(slot) {
                 line.push_str(dice.pick::<String>(words));
@@ -291,9 +293,7 @@ impl Script {
         line.push_str(rest);
         let mut letters = line.chars();
         match letters.next() {
-            Some(letter) if letter.is_lowercase() => {
-                letter.to_uppercase().chain(letters).collect()
-            }
+            Some(letter) if letter.is_lowercase() => letter.to_uppercase().chain(letters).collect(),
             _ => line,
         }
     }

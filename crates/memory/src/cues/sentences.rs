@@ -70,9 +70,28 @@ fn goes_on(line: &str, rest: &str) -> bool {
 /// Whether the full stop between the two makes a number an ordinal: "am 2. April", "im 3. Stock".
 fn is_ordinal(before: Option<&str>, after: Option<&str>) -> bool {
     const COUNTED: [&str; 22] = [
-        "Januar", "Jänner", "Februar", "März", "April", "Mai", "Juni", "Juli", "August",
-        "September", "Oktober", "November", "Dezember", "Stock", "Klasse", "Semester",
-        "Quartal", "Etage", "Kapitel", "Auflage", "Jahrhundert", "Geburtstag",
+        "Januar",
+        "Jänner",
+        "Februar",
+        "März",
+        "April",
+        "Mai",
+        "Juni",
+        "Juli",
+        "August",
+        "September",
+        "Oktober",
+        "November",
+        "Dezember",
+        "Stock",
+        "Klasse",
+        "Semester",
+        "Quartal",
+        "Etage",
+        "Kapitel",
+        "Auflage",
+        "Jahrhundert",
+        "Geburtstag",
     ];
     let digits = before.unwrap_or_default();
     let digits = digits.len() - digits.trim_end_matches(|c: char| c.is_ascii_digit()).len();

@@ -58,21 +58,36 @@ fn compare(old: &Statement, new: &Statement) -> Option<u8> {
     }
     // "X instead of Y", "X, not Y" after a statement with Y.
     if new.gives_up(old) {
-        return Some(if shared >= 1 || !new.words.is_empty() { 85 } else { 75 });
+        return Some(if shared >= 1 || !new.words.is_empty() {
+            85
+        } else {
+            75
+        });
     }
     // Where one lives, what one is called: there is one of it at a time.
-    if new.relations.iter().any(|relation| old.relations.contains(relation))
+    if new
+        .relations
+        .iter()
+        .any(|relation| old.relations.contains(relation))
     {
         return Some(85);
     }
     // "The budget is now 900", "the exam has been moved to 9 May": the subject of an earlier statement, another number.
     let subject = |statement: &Statement| -> Vec<String> {
         let is_number = |word: &&String| statement.numbers.contains(word);
-        statement.words.iter().filter(|word| !is_number(word)).cloned().collect()
+        statement
+            .words
+            .iter()
+            .filter(|word| !is_number(word))
+            .cloned()
+            .collect()
     };
     if !old.numbers.is_empty()
         && !new.numbers.is_empty()
-        && !new.numbers.iter().all(|number| old.numbers.contains(number))
+        && !new
+            .numbers
+            .iter()
+            .all(|number| old.numbers.contains(number))
     {
         let (before, after) = (subject(old), subject(new));
         let common = before.iter().filter(|word| after.contains(word)).count();
@@ -93,8 +108,7 @@ fn compare(old: &Statement, new: &Statement) -> Option<u8> {
         let larger = before.len().max(after.len());
         // Of a person, many things can be said at once.
         let is_of_a_being = before.iter().any(|word| LEXICON.beings.contains(word));
-        let is_same_kind = !is_of_a_being
-            || old.value.iter().any(|word| new.value.contains(word));
+        let is_same_kind = !is_of_a_being || old.value.iter().any(|word| new.value.contains(word));
         if common > 0
             && is_same_kind
             && common * 100 >= larger * 60
@@ -247,7 +261,11 @@ static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
     lexicon.to = phrases(&file.to);
     lexicon.changing = file.changing;
     lexicon.beings = file.beings;
-    lexicon.relations = file.relation.iter().map(|file| phrases(&file.phrases)).collect();
+    lexicon.relations = file
+        .relation
+        .iter()
+        .map(|file| phrases(&file.phrases))
+        .collect();
     for (class, file) in file.class.into_iter().enumerate() {
         for (group, values) in file.values.into_iter().enumerate() {
             for value in values {
@@ -333,7 +351,12 @@ impl Statement {
     fn gives_up(&self, old: &Self) -> bool {
         let is_number = |word: &String| word.starts_with(|c: char| c.is_ascii_digit());
         // "not 600": of all numbers it is this one.
-        if !self.replaced.iter().filter(|word| is_number(word)).all(|word| old.words.contains(word)) {
+        if !self
+            .replaced
+            .iter()
+            .filter(|word| is_number(word))
+            .all(|word| old.words.contains(word))
+        {
             return false;
         }
         let known = self
@@ -346,10 +369,14 @@ impl Statement {
 }
 
 /// What ends a clause. A full stop may stand inside of a number or a name.
-const CLAUSE_ENDS: [char; 12] = [',', ';', '!', '?', '(', ')', '，', '、', '。', '；', '！', '？'];
+const CLAUSE_ENDS: [char; 12] = [
+    ',', ';', '!', '?', '(', ')', '，', '、', '。', '；', '！', '？',
+];
 
 fn starts_with(words: &[String], phrase: &[String]) -> bool {
-    words.get(..phrase.len()).is_some_and(|words| words == phrase)
+    words
+        .get(..phrase.len())
+        .is_some_and(|words| words == phrase)
 }
 
 impl Lexicon {
@@ -430,7 +457,10 @@ fn is_wide(c: char) -> bool {
 /// Drops a plural or possessive ending.
 fn fold(word: &str) -> String {
     let word = word.strip_suffix("'s").unwrap_or(word);
-    let word = ["l'", "d'", "qu'"].iter().find_map(|elided| word.strip_prefix(elided)).unwrap_or(word);
+    let word = ["l'", "d'", "qu'"]
+        .iter()
+        .find_map(|elided| word.strip_prefix(elided))
+        .unwrap_or(word);
     let is_plural = word.len() > 3
         && word.is_ascii()
         && !["ss", "us", "is"].iter().any(|end| word.ends_with(end));

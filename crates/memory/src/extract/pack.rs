@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use crate::cues::{self, OutputKind, StatementKind};
 use crate::document::{Cover, Entry, Item, Memory, Origin, Provenance, Requested, Section, Status};
 use crate::render::markdown;
+use crate::verify::RELATIVE_TO;
 
 use super::passages::Groups;
 use super::tools::{FileUse, PlanState};
@@ -181,7 +182,13 @@ impl<'a> Packing<'a> {
         share: &mut usize,
     ) -> bool {
         let text = entry.text().trim_end_matches('…');
-        if text.is_empty() || self.items.iter().any(|item| item.entry.text().contains(text)) {
+        // What waits for an answer is said again even where the last words of the model are quoted.
+        let is_pending = matches!(entry, Entry::NextStep { .. } | Entry::OpenQuestion { .. });
+        let is_said = self.items.iter().any(|item| {
+            item.entry.text().contains(text)
+                && !(is_pending && item.entry.section() == Section::CurrentState)
+        });
+        if text.is_empty() || is_said {
             return false;
         }
         let item = self.item(entry, origin, provenance, status);
@@ -532,7 +539,7 @@ impl<'a> Packing<'a> {
 
     fn folder(&mut self) {
         if !self.root.is_empty() {
-            let text = format!("Paths are relative to {}", self.root);
+            let text = format!("{RELATIVE_TO}{}", self.root);
             let mut share = self.share(3);
             self.add(Entry::Reference { text }, Origin::Code, Provenance::default(), &mut share);
         }
