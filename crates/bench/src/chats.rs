@@ -25,7 +25,10 @@ pub(crate) struct Arguments {
     /// List what is missing or out of date, of the statements that the reading is improved on
     #[arg(long)]
     missing: bool,
-    /// Write the memories and chats to this folder
+    /// List it of the statements that are kept back too: after that they no longer judge anything
+    #[arg(long)]
+    missing_held: bool,
+    /// Write the memories to this folder
     #[arg(long)]
     dump: Option<PathBuf>,
 }
@@ -84,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
                     let chat = script.chat(seed, set, &size(language), &crate::count);
                     let compacted = compact(&chat.messages, &Options::new(budget, &crate::count))?;
                     score.add(&chat, &compacted.memory, &compacted.text, budget);
-                    if arguments.missing && set == Set::Open {
+                    if arguments.missing && set == Set::Open || arguments.missing_held && set == Set::Held {
                         list_missing(&chat, &compacted.memory);
                     }
                     if let Some(folder) = &arguments.dump {
@@ -105,7 +108,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 fn list_missing(chat: &Chat, memory: &Memory) {
     for planted in &chat.planted {
         if !memory.items.iter().any(|item| is_kept(item, planted)) {
-            println!("  missing ({}): {}", planted.kind, planted.sentence);
+println!("  missing ({}): {}{}", planted.kind, planted.sentence, successor(memory, planted));
         }
         for item in memory.items.iter().filter(|item| is_stale(item, planted)) {
             println!(
@@ -115,6 +118,17 @@ fn list_missing(chat: &Chat, memory: &Memory) {
             );
         }
     }
+}
+
+/// What took the place of a planted statement, for the list.
+fn successor(memory: &Memory, planted: &Planted) -> String {
+    let taken = memory.items.iter().find_map(|item| match &item.status {
+        Status::SupersededBy(id) if item.entry.text().contains(&planted.sentence) => {
+            memory.items.iter().find(|item| item.id == *id)
+        }
+        _ => None,
+    });
+    taken.map_or(String::new(), |item| format!(" << {}", item.entry.text()))
 }
 
 /// Whether the item says what was planted, as something that holds, and stands in the ledger.
@@ -139,6 +153,8 @@ fn is_stale(item: &Item, planted: &Planted) -> bool {
     let line = markdown::item_lines(item);
     !matches!(item.status, Status::SupersededBy(_))
         && holds_word(&line, stale)
+        // "Not the old one" is no claim of the old one.
+        && !planted.sentence.contains(item.entry.text())
         && !planted.keys.iter().all(|key| line.contains(key))
 }
 

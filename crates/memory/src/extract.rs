@@ -49,8 +49,8 @@ const LEDGER_MIN: u8 = 30;
 const LEDGER_AT_WORK_MIN: u8 = 40;
 /// Earlier entries of the ledger that a new one is compared with.
 const COMPARED_MAX: usize = 1000;
-/// Sureness from which a sentence is compared with earlier ones.
-const SUPERSEDING_MIN: u8 = 60;
+/// How much surer an earlier sentence may be than the one that takes its place.
+const PASSING_MARGIN: u8 = 55;
 /// Sureness from which a later statement takes the place of an earlier one.
 const SUPERSEDES_MIN: u8 = 80;
 
@@ -121,8 +121,8 @@ struct Rule {
     at_ms: Option<i64>,
     text: String,
     confidence: u8,
-    /// What it says, where it is sure enough to be compared with others.
-    claim: Option<Claim>,
+    /// What it says, for comparisons with others.
+    claim: Claim,
     /// It is meant to hold on, and does not only push back: an instruction, a preference or a fact.
     is_standing: bool,
     /// The message that it stands in: index into the requests.
@@ -377,7 +377,7 @@ impl<'r> Extractor<'r> {
             self.rule(Rule {
                 message: self.messages,
                 at_ms: message.at_ms,
-                claim: (confidence >= SUPERSEDING_MIN).then(|| Claim::of(sentence.text)),
+                claim: Claim::of(sentence.text),
                 text: fold(sentence.text),
                 confidence,
                 is_standing: is_standing(&sentence.cues),
@@ -400,20 +400,16 @@ impl<'r> Extractor<'r> {
 
     fn rule(&mut self, rule: Rule) {
         let new = self.ledger.len();
-        // What is said in passing takes nothing's place, and what is said in one breath holds together.
-        if rule.claim.is_some() {
-            let earlier = self.ledger.iter_mut().rev();
-            let comparable = earlier.filter(|earlier| {
-                earlier.superseded_by.is_none() && earlier.message != rule.message
-            });
-            for earlier in comparable.take(COMPARED_MAX) {
-                if let (Some(old), Some(new_claim)) = (&earlier.claim, &rule.claim)
-                    && new_claim
-                        .supersedes(old)
-                        .is_some_and(|sure| sure >= SUPERSEDES_MIN)
-                {
-                    earlier.superseded_by = Some(new);
-                }
+        // What is said in passing takes no sure word's place, and what is said in one breath holds together.
+        let comparable = self.ledger.iter_mut().rev().filter(|earlier| {
+            earlier.superseded_by.is_none()
+                && earlier.message != rule.message
+                && earlier.confidence <= rule.confidence.saturating_add(PASSING_MARGIN)
+        });
+        for earlier in comparable.take(COMPARED_MAX) {
+            let sure = rule.claim.supersedes(&earlier.claim);
+            if sure.is_some_and(|sure| sure >= SUPERSEDES_MIN) {
+                earlier.superseded_by = Some(new);
             }
         }
         self.ledger.push(rule);

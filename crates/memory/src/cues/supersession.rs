@@ -156,8 +156,10 @@ struct Statement {
     /// Content words, folded, sorted, without repetition.
     words: Vec<String>,
     is_negative: bool,
-    /// What it says is to be no longer ("instead of Y").
+    /// What it says is to be no longer ("instead of Y"), as written.
     replaced: Vec<String>,
+    /// The other content words as written.
+    exact: Vec<String>,
     has_replacement: bool,
     is_change: bool,
     subject: Option<Vec<String>>,
@@ -185,6 +187,9 @@ struct File {
     /// Verbs of change, and the words that then stand before the old and the new.
     changing: Vec<String>,
     from: Vec<String>,
+    /// Before one of these, "not" forbids and gives nothing up.
+    modals: Vec<String>,
+    preferring: Vec<String>,
     to: Vec<String>,
     /// Who has many things said of them.
     beings: Vec<String>,
@@ -217,6 +222,8 @@ struct Lexicon {
     replaced: Vec<Vec<String>>,
     changing: Vec<String>,
     beings: Vec<String>,
+    modals: Vec<String>,
+    preferring: Vec<String>,
     from: Vec<Vec<String>>,
     to: Vec<Vec<String>>,
     relations: Vec<Vec<Vec<String>>>,
@@ -261,6 +268,8 @@ static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
     lexicon.to = phrases(&file.to);
     lexicon.changing = file.changing;
     lexicon.beings = file.beings;
+    lexicon.modals = file.modals;
+    lexicon.preferring = file.preferring;
     lexicon.relations = file
         .relation
         .iter()
@@ -329,7 +338,7 @@ impl Statement {
             }
             let folded = fold(word);
             if given_up[at] {
-                self.replaced.push(folded);
+                self.replaced.push(word.clone());
                 continue;
             }
             if word.starts_with(|c: char| c.is_ascii_digit()) {
@@ -343,28 +352,21 @@ impl Statement {
             } else {
                 before_link.push(folded.clone());
             }
+            self.exact.push(word.clone());
             self.words.push(folded);
         }
     }
 
     /// Whether most of what this statement gives up is what `old` says.
     fn gives_up(&self, old: &Self) -> bool {
-        let is_number = |word: &String| word.starts_with(|c: char| c.is_ascii_digit());
+        let is_number = |word: &&String| word.starts_with(|c: char| c.is_ascii_digit());
         // "not 600": of all numbers it is this one.
-        if !self
-            .replaced
-            .iter()
-            .filter(|word| is_number(word))
-            .all(|word| old.words.contains(word))
-        {
+        let mut numbers = self.replaced.iter().filter(is_number);
+        if !numbers.all(|number| old.exact.contains(number)) {
             return false;
         }
-        let known = self
-            .replaced
-            .iter()
-            .filter(|word| old.words.contains(word) && !old.replaced.contains(word))
-            .count();
-        known > 0 && known * 2 >= self.replaced.len()
+        let known = self.replaced.iter().filter(|word| old.exact.contains(word)).count();
+        known > 0 && known * 3 >= self.replaced.len() * 2
     }
 }
 
@@ -399,7 +401,8 @@ impl Lexicon {
         };
         for at in 0..raw.len() {
             // What is named after these words is given up, until the clause says what comes instead.
-            if let Some(length) = is_in(&self.replacing, at) {
+            let is_forbidding = at > 0 && self.modals.contains(&raw[at - 1]);
+            if let Some(length) = is_in(&self.replacing, at).filter(|_| !is_forbidding) {
                 let start = at + length;
                 let end = (start..raw.len().min(start + REACH))
                     .find(|next| is_in(&self.instead, *next).is_some())
@@ -409,6 +412,13 @@ impl Lexicon {
             // Before these words stands what is given up.
             if is_in(&self.replaced, at).is_some() {
                 mark(at.saturating_sub(REACH)..at);
+            }
+            // "prefer Z to Y".
+            if at > 1
+                && is_in(&self.to, at).is_some()
+                && raw[..at - 1].iter().any(|word| self.preferring.contains(word))
+            {
+                mark(at + 1..raw.len().min(at + 4));
             }
             // "from Y to Z", where something is said to change.
             if is_in(&self.from, at).is_some()

@@ -162,6 +162,7 @@ pub fn user_sentences(text: &str, circumstances: Circumstances) -> Vec<Sentence<
         .collect();
     let fallback = rules::guess(&own);
     let mut is_first_sentence = true;
+    let mut was_pushback = false;
     for (range, voice) in stretches {
         let Some(stretch) = text.get(range.clone()) else {
             continue;
@@ -197,6 +198,13 @@ pub fn user_sentences(text: &str, circumstances: Circumstances) -> Vec<Sentence<
                     },
                 );
             }
+            // "That's wrong. It takes two weeks.": what follows a bare objection says what is right.
+            if was_pushback && cues.confidence(Cue::Question) < 80 && !cues.has(Cue::SmallTalk, 50) {
+                cues.raise(Cue::Correction, 70);
+            }
+            was_pushback = sentence.chars().count() <= PUSHBACK_CHARACTERS
+                && (cues.has(Cue::Correction, 88) || cues.has(Cue::Denial, 88))
+                && !cues.has(Cue::Question, 80);
             if circumstances.is_first {
                 cues.lower(Cue::Correction, 40);
                 cues.lower(Cue::Denial, 0);
@@ -212,6 +220,9 @@ pub fn user_sentences(text: &str, circumstances: Circumstances) -> Vec<Sentence<
     }
     out
 }
+
+/// An objection up to this length says only that something is wrong, not what is right.
+const PUSHBACK_CHARACTERS: usize = 30;
 
 /// How sure it is that a message gives `cue`: the highest confidence of its sentences.
 #[must_use]
