@@ -87,7 +87,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
                     let chat = script.chat(seed, set, &size(language), &crate::count);
                     let compacted = compact(&chat.messages, &Options::new(budget, &crate::count))?;
                     score.add(&chat, &compacted.memory, &compacted.text, budget);
-                    if arguments.missing && set == Set::Open || arguments.missing_held && set == Set::Held {
+                    if arguments.missing && set == Set::Open
+                        || arguments.missing_held && set == Set::Held
+                    {
                         list_missing(&chat, &compacted.memory);
                     }
                     if let Some(folder) = &arguments.dump {
@@ -108,7 +110,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 fn list_missing(chat: &Chat, memory: &Memory) {
     for planted in &chat.planted {
         if !memory.items.iter().any(|item| is_kept(item, planted)) {
-println!("  missing ({}): {}{}", planted.kind, planted.sentence, successor(memory, planted));
+            println!(
+                "  missing ({}): {}{}",
+                planted.kind,
+                planted.sentence,
+                successor(memory, planted)
+            );
         }
         for item in memory.items.iter().filter(|item| is_stale(item, planted)) {
             println!(

@@ -48,7 +48,7 @@ const LEDGER_MIN: u8 = 30;
 /// Sureness from which it does where tools are used: there is more to remember than what was said.
 const LEDGER_AT_WORK_MIN: u8 = 40;
 /// Earlier entries of the ledger that a new one is compared with.
-const COMPARED_MAX: usize = 1000;
+const COMPARED_MAX: usize = 400;
 /// How much surer an earlier sentence may be than the one that takes its place.
 const PASSING_MARGIN: u8 = 55;
 /// Sureness from which a later statement takes the place of an earlier one.

@@ -74,7 +74,8 @@ fn compare(old: &Statement, new: &Statement) -> Option<u8> {
     }
     // "The budget is now 900", "the exam has been moved to 9 May": the subject of an earlier statement, another number.
     let subject = |statement: &Statement| -> Vec<String> {
-        let is_number = |word: &&String| statement.numbers.contains(word);
+        let is_number =
+            |word: &&String| statement.numbers.contains(word) || LEXICON.measures.contains(word);
         statement
             .words
             .iter()
@@ -91,12 +92,10 @@ fn compare(old: &Statement, new: &Statement) -> Option<u8> {
     {
         let (before, after) = (subject(old), subject(new));
         let common = before.iter().filter(|word| after.contains(word)).count();
-        let fewest = before.len().min(after.len());
-        if new.is_change && common >= 1 && common * 2 >= fewest {
-            return Some(84);
-        }
-        if common >= 2 && common * 3 >= fewest * 2 && before.len() <= 8 {
-            return Some(81);
+        let (fewest, most) = (before.len().min(after.len()), before.len().max(after.len()));
+        // What only one of them names tells two budgets apart.
+        if common > 0 && common == fewest && (common == most || common > 1 || new.is_change) {
+            return Some(83);
         }
     }
     if old.is_negative != new.is_negative {
@@ -132,7 +131,8 @@ fn compare(old: &Statement, new: &Statement) -> Option<u8> {
                 .len()
                 .saturating_sub(statement.classes.len())
         };
-        if rest(old) <= 2 && rest(new) <= 2 || shared > 0 && shared * 2 >= fewer {
+        if rest(old) <= 2 && rest(new) <= 2 || shared > 0 && (shared * 2 >= fewer || rest(old) <= 2)
+        {
             return Some(80);
         }
     }
@@ -190,6 +190,8 @@ struct File {
     /// Before one of these, "not" forbids and gives nothing up.
     modals: Vec<String>,
     preferring: Vec<String>,
+    /// Words that belong to a number.
+    measures: Vec<String>,
     to: Vec<String>,
     /// Who has many things said of them.
     beings: Vec<String>,
@@ -224,6 +226,7 @@ struct Lexicon {
     beings: Vec<String>,
     modals: Vec<String>,
     preferring: Vec<String>,
+    measures: Vec<String>,
     from: Vec<Vec<String>>,
     to: Vec<Vec<String>>,
     relations: Vec<Vec<Vec<String>>>,
@@ -270,6 +273,7 @@ static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
     lexicon.beings = file.beings;
     lexicon.modals = file.modals;
     lexicon.preferring = file.preferring;
+    lexicon.measures = file.measures.iter().map(|word| fold(word)).collect();
     lexicon.relations = file
         .relation
         .iter()
@@ -365,7 +369,11 @@ impl Statement {
         if !numbers.all(|number| old.exact.contains(number)) {
             return false;
         }
-        let known = self.replaced.iter().filter(|word| old.exact.contains(word)).count();
+        let known = self
+            .replaced
+            .iter()
+            .filter(|word| old.exact.contains(word))
+            .count();
         known > 0 && known * 3 >= self.replaced.len() * 2
     }
 }
@@ -416,7 +424,9 @@ impl Lexicon {
             // "prefer Z to Y".
             if at > 1
                 && is_in(&self.to, at).is_some()
-                && raw[..at - 1].iter().any(|word| self.preferring.contains(word))
+                && raw[..at - 1]
+                    .iter()
+                    .any(|word| self.preferring.contains(word))
             {
                 mark(at + 1..raw.len().min(at + 4));
             }
