@@ -15,6 +15,7 @@ mod glance;
 mod langchain;
 mod mini_swe_agent;
 mod moment;
+mod neutral;
 mod opencode;
 mod openhands;
 mod pi;
@@ -82,6 +83,7 @@ pub static ALL: &[&dyn Format] = &[
     &aider::Aider,
     &specstory::SpecStory,
     &dialogue::Dialogue,
+    &neutral::Neutral,
 ];
 
 #[cfg(test)]
