@@ -14,6 +14,7 @@ mod finetune;
 mod gemini;
 mod langchain;
 mod mini_swe_agent;
+mod neutral;
 mod opencode;
 mod openhands;
 mod pi;
@@ -89,6 +90,7 @@ pub static ALL: &[&dyn Format] = &[
     &aider::Aider,
     &specstory::SpecStory,
     &dialogue::Dialogue,
+    &neutral::Neutral,
 ];
 
 #[cfg(test)]
