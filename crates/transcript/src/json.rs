@@ -25,6 +25,7 @@ pub mod tape;
 mod text;
 
 use self::scanner::Scanner;
+pub(crate) use self::scanner::closing_quote;
 use self::text::unescape;
 pub use self::text::{Text, write_string};
 

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use crate::json::Raw;
+use crate::json::{Raw, closing_quote};
 
 use super::checker::{Checker, Quoted};
 use super::path::{write_index, write_key};
@@ -16,14 +16,23 @@ const KEYS_SCANNED_MAX: usize = 24;
 pub(crate) fn check(body: &Raw, checker: &mut Checker<'_>) {
     let mut walk = Walk {
         text: body.as_str(),
+        may_have_surrogates: may_have_surrogates(body.as_str()),
         levels: Vec::new(),
         keys: Vec::new(),
     };
     walk.run(checker);
 }
 
+/// Surrogates are written `\ud800` to `\udfff`.
+fn may_have_surrogates(text: &str) -> bool {
+    let has = |start| memchr::memmem::find(text.as_bytes(), start).is_some();
+    has(b"\\ud") || has(b"\\uD")
+}
+
 struct Walk<'t> {
     text: &'t str,
+    /// Whether any escape in the text may be of a surrogate; strings of most bodies need no second look then.
+    may_have_surrogates: bool,
     levels: Vec<Level<'t>>,
     /// The keys of all open objects, those of the innermost last.
     keys: Vec<Cow<'t, str>>,
@@ -80,28 +89,8 @@ impl<'t> Walk<'t> {
 
     /// Passes over the string that opens at `start` and returns the byte after it.
     fn string(&mut self, start: usize, checker: &mut Checker<'_>) -> usize {
-        let bytes = self.text.as_bytes();
-        let mut at = start + 1;
-        let mut has_escape = false;
-        let mut has_lone_surrogate = false;
-        while let Some(found) = bytes
-            .get(at..)
-            .and_then(|rest| memchr::memchr2(b'"', b'\\', rest))
-        {
-            at += found;
-            if bytes.get(at) == Some(&b'"') {
-                break;
-            }
-            has_escape = true;
-            at = match surrogate(bytes, at) {
-                Surrogate::None => at + 2,
-                Surrogate::Pair => at + 12,
-                Surrogate::Lone => {
-                    has_lone_surrogate = true;
-                    at + 6
-                }
-            };
-        }
+        let end = closing_quote(self.text.as_bytes(), start).unwrap_or(self.text.len());
+        let inner = self.text.get(start + 1..end).unwrap_or_default();
         let expects_key = matches!(
             self.levels.last(),
             Some(Level::Object {
@@ -109,10 +98,10 @@ impl<'t> Walk<'t> {
                 ..
             })
         );
-        if expects_key && let Some(inner) = self.text.get(start + 1..at) {
-            self.key(decode_key(inner, has_escape), checker);
+        if expects_key {
+            self.key(decode_key(inner), checker);
         }
-        if has_lone_surrogate {
+        if self.may_have_surrogates && has_lone_surrogate(inner.as_bytes()) {
             checker.add_as(
                 rule::LONE_SURROGATE.severity,
                 &rule::LONE_SURROGATE,
@@ -120,7 +109,7 @@ impl<'t> Walk<'t> {
                 "a \\u escape is half of a surrogate pair, which is no character: replace it by \\ufffd",
             );
         }
-        at + 1
+        end + 1
     }
 
     fn key(&mut self, key: Cow<'t, str>, checker: &mut Checker<'_>) {
@@ -190,6 +179,20 @@ impl std::fmt::Display for Here<'_, '_> {
     }
 }
 
+/// Whether half a character stands among the escapes of a string.
+fn has_lone_surrogate(inner: &[u8]) -> bool {
+    let mut at = 0;
+    while let Some(found) = inner.get(at..).and_then(|rest| memchr::memchr(b'\\', rest)) {
+        at += found;
+        at += match surrogate(inner, at) {
+            Surrogate::None => 2,
+            Surrogate::Pair => 12,
+            Surrogate::Lone => return true,
+        };
+    }
+    false
+}
+
 enum Surrogate {
     None,
     Pair,
@@ -213,8 +216,8 @@ fn surrogate(bytes: &[u8], at: usize) -> Surrogate {
 }
 
 /// Keys that are spelt with escapes are the same key.
-fn decode_key(inner: &str, has_escape: bool) -> Cow<'_, str> {
-    if !has_escape {
+fn decode_key(inner: &str) -> Cow<'_, str> {
+    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
         return Cow::Borrowed(inner);
     }
     let decoded = Raw::parse(format!("\"{inner}\""))

@@ -1,5 +1,7 @@
 //! The shape of a JSON file, from its start only: enough to tell formats apart before reading any of them.
 
+use crate::json::closing_quote;
+
 /// The keys and short values that stand in the start of a JSON file. Arrays are looked through, and several values in
 /// a row (JSON Lines) count as one list, so that a key is found in the same place in all three layouts.
 pub(crate) struct Glance<'a> {
@@ -104,7 +106,7 @@ impl<'a> Glance<'a> {
                     at += 1;
                 }
                 b'"' => {
-                    let end = string_end(bytes, at).unwrap_or(bytes.len());
+                    let end = closing_quote(bytes, at).unwrap_or(bytes.len());
                     let inside = text.get(at + 1..end).unwrap_or_default();
                     at = end + 1;
                     if let Some(key) = key.take() {
@@ -135,18 +137,6 @@ impl<'a> Glance<'a> {
                 }
             }
         }
-    }
-}
-
-/// The closing quote of the string that opens at `open`. `None` if it is torn off.
-pub(crate) fn string_end(bytes: &[u8], open: usize) -> Option<usize> {
-    let mut at = open + 1;
-    loop {
-        at += memchr::memchr2(b'"', b'\\', bytes.get(at..)?)?;
-        if bytes[at] == b'"' {
-            return Some(at);
-        }
-        at += 2;
     }
 }
 

@@ -15,6 +15,7 @@ use super::{Format, Probe};
 use crate::conversation::{
     CompactionMark, Conversation, Problem, ReadError, Skipped, Source, SourceText,
 };
+use crate::document::LineCounter;
 use crate::json::{JsonError, Kind, Raw};
 use crate::message::{Author, Block, Message, Role};
 use crate::wire::Wire;
@@ -145,7 +146,7 @@ impl Reader {
     fn source(&mut self, text: &ByteString) {
         // Values one after the other, however they are laid out, for as long as they are whole.
         let mut at = 0;
-        let mut line = Line::default();
+        let mut lines = LineCounter::default();
         while !text[at..].trim_start().is_empty() {
             let rest = text.slice_ref(&text[at..]);
             match Raw::parse_prefix(&rest) {
@@ -154,13 +155,13 @@ impl Reader {
                     let is_alone = at == 0
                         && text[at + end..].trim_start().is_empty()
                         && value.kind() != Kind::String;
-                    let number = line.number(text, start);
+                    let number = lines.line(text, start);
                     self.value(&value, if is_alone { 0 } else { number }, number);
                     at += end;
                 }
                 Err(error) => {
                     let start = at + rest.len() - rest.trim_start().len();
-                    self.broken(text, start, at + error.offset, line);
+                    self.broken(text, start, at + error.offset, lines);
                     self.first_error.get_or_insert(error);
                     return;
                 }
@@ -170,7 +171,7 @@ impl Reader {
 
     /// Reads on from a value that is broken. Lines are read each for itself from here on, so that the time stays
     /// linear whatever follows.
-    fn broken(&mut self, text: &ByteString, start: usize, error_at: usize, mut line: Line) {
+    fn broken(&mut self, text: &ByteString, start: usize, error_at: usize, mut lines: LineCounter) {
         let line_end =
             |at: usize| memchr::memchr(b'\n', text[at..].as_bytes()).map(|found| at + found);
         // A value that runs over several lines: the text is torn, not a line.
@@ -178,12 +179,12 @@ impl Reader {
             Some(end) if error_at <= end => end,
             _ => text.len(),
         };
-        let number = line.number(text, start);
+        let number = lines.line(text, start);
         self.torn(&text.slice_ref(&text[start..first_end]), number);
         let mut at = first_end;
         while at < text.len() {
             let end = line_end(at).unwrap_or(text.len());
-            let number = line.number(text, at);
+            let number = lines.line(text, at);
             let piece = text.slice_ref(&text[at..end]);
             at = end + 1;
             if piece.trim().is_empty() {
@@ -337,23 +338,6 @@ impl Walk<'_> {
             let Some(element) = self.value() else { return };
             push(found, &element, 0, skipped);
         }
-    }
-}
-
-/// Counts lines while the reader moves on.
-#[derive(Clone, Copy, Default)]
-struct Line {
-    at: usize,
-    before: usize,
-}
-
-impl Line {
-    /// Number of the line that byte `at` stands in. Only moves forward.
-    fn number(&mut self, text: &str, at: usize) -> usize {
-        let passed = text.as_bytes().get(self.at..at).unwrap_or_default();
-        self.before += memchr::memchr_iter(b'\n', passed).count();
-        self.at = self.at.max(at);
-        self.before + 1
     }
 }
 

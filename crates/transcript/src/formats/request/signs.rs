@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::formats::glance::string_end;
+use crate::json::closing_quote;
 use crate::wire::Wire;
 
 /// How far is looked, in bytes. Long strings are jumped over, so this is soon done.
@@ -94,7 +94,7 @@ impl<'a> Signs<'a> {
                     at += 1;
                 }
                 b'"' => {
-                    let Some(end) = string_end(bytes, at) else {
+                    let Some(end) = closing_quote(bytes, at) else {
                         break;
                     };
                     let string = text.get(at + 1..end).unwrap_or_default();
