@@ -2,6 +2,7 @@
 
 mod chats;
 mod recall;
+mod speed;
 
 use clap::{Parser, Subcommand};
 use throughline_memory::compact::Options;
@@ -24,12 +25,15 @@ enum Command {
     Chats(chats::Arguments),
     /// Future-use recall: what the rest of a session needed, and the memory still had
     Recall(recall::Arguments),
+    /// How fast session files become memories
+    Speed(speed::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Chats(arguments) => chats::run(&arguments),
         Command::Recall(arguments) => recall::run(&arguments),
+        Command::Speed(arguments) => speed::run(&arguments),
     }
 }
 

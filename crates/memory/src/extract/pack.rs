@@ -55,6 +55,8 @@ pub(super) struct Packing<'a> {
     pub(super) covered: Vec<u8>,
     /// Folder that paths are shown relative to.
     pub(super) root: String,
+    /// The names below that folder as they are shown.
+    pub(super) relatives: HashMap<&'a str, usize>,
     /// Words of the focus, in lower case.
     pub(super) focus: Vec<String>,
     /// Tokens that are left.
@@ -66,12 +68,23 @@ impl<'a> Packing<'a> {
     fn new(extractor: &'a Extractor<'a>, limit: &'a Limit<'a>) -> Self {
         let moment = extractor.moment;
         let names = &extractor.names.all;
+        let root = extractor.root();
+        let mut relatives = HashMap::new();
+        if !root.is_empty() {
+            for (index, name) in names.iter().enumerate() {
+                let rest = name.text.strip_prefix(root.as_str());
+                if let Some(rest) = rest.and_then(|rest| rest.strip_prefix('/')) {
+                    relatives.insert(rest, index);
+                }
+            }
+        }
         Self {
             extractor,
             limit,
             need: names.iter().map(|name| rank::need(name, moment)).collect(),
             covered: vec![0; names.len()],
-            root: extractor.root(),
+            root,
+            relatives,
             focus: focus_words(limit.focus.unwrap_or("")),
             left: limit.tokens,
             items: Vec::new(),
@@ -126,9 +139,14 @@ impl<'a> Packing<'a> {
                 memory.items.push(self.item(entry, Origin::Code, provenance, Status::Active));
             }
             memory.items.sort_by_key(|item| (item.entry.section(), item.provenance.message));
-            let is_over = (self.limit.count)(&markdown::render(&memory)) > self.limit.tokens;
-            if !is_over || (further.pop().is_none() && !groups.pop()) {
+            let tokens = (self.limit.count)(&markdown::render(&memory));
+            let mut excess = tokens.saturating_sub(self.limit.tokens);
+            if excess == 0 || (further.is_empty() && groups.is_empty()) {
                 break;
+            }
+            while excess > 0 {
+                let Some(given_up) = further.pop().or_else(|| groups.pop()) else { break };
+                excess = excess.saturating_sub((self.limit.count)(&given_up).max(1));
             }
         }
         crate::update::fit(memory, self.limit.tokens, self.limit.count).memory

@@ -56,16 +56,20 @@ pub(super) struct Groups {
     groups: HashMap<u32, Group>,
     /// From which text each was taken, in order.
     taken: Vec<u32>,
+    candidates: Vec<Candidate>,
 }
 
 impl Groups {
-    /// Gives up the passage that was taken last, which brings least. False if there is none.
-    pub(super) fn pop(&mut self) -> bool {
-        let Some(text) = self.taken.pop() else { return false };
-        if let Some(group) = self.groups.get_mut(&text) {
-            group.passages.pop();
-        }
-        true
+    /// Whether nothing is left that could be given up.
+    pub(super) fn is_empty(&self) -> bool {
+        self.taken.is_empty()
+    }
+
+    /// Gives up the passage that was taken last, which brings least.
+    pub(super) fn pop(&mut self) -> Option<String> {
+        let text = self.taken.pop()?;
+        let passage = self.groups.get_mut(&text)?.passages.pop()?;
+        Some(passage.line)
     }
 
     /// What was taken from each text as one entry, with the number of the text.
@@ -104,9 +108,11 @@ impl Groups {
 impl Packing<'_> {
     /// Fills what is left with the passages that bring the most expected use per token.
     pub(super) fn references(&mut self, groups: &mut Groups) {
-        let mut candidates = Vec::new();
-        self.collect(&mut candidates);
-        let Groups { groups, taken } = groups;
+        if groups.candidates.is_empty() {
+            groups.candidates = self.collect();
+        }
+        let candidates = std::mem::take(&mut groups.candidates);
+        let Groups { groups, taken, .. } = groups;
         for group in groups.values_mut() {
             group.candidates.clear();
         }
@@ -216,7 +222,7 @@ impl Packing<'_> {
         names + focus * FOCUS_WORTH
     }
 
-    fn collect(&self, candidates: &mut Vec<Candidate>) {
+    fn collect(&self) -> Vec<Candidate> {
         let names = &self.extractor.names;
         let mut order: Vec<usize> = (0..names.all.len())
             .filter(|name| self.covered[*name] < 2)
@@ -229,30 +235,38 @@ impl Packing<'_> {
             order.truncate(wanted);
         }
         order.sort_by(by_need);
-        let mut decoded: HashMap<u32, Cow<'_, str>> = HashMap::new();
-        let mut seen = HashSet::new();
+        let mut candidates = Vec::new();
+        let mut texts: HashMap<u32, Cow<'_, str>> = HashMap::new();
+        let mut lines: HashMap<u32, [Surroundings; SURROUNDINGS.len()]> = HashMap::new();
+        let mut seen: HashSet<(u32, usize, usize, usize)> = HashSet::new();
         for name in order {
-            for line in &names.all[name].lines {
-                let line = names.lines[*line as usize];
-                let text = decoded
-                    .entry(line.text)
-                    .or_insert_with(|| self.extractor.texts[line.text as usize].text.decode());
-                let shown = self.relative(&names.all[name].text);
-                let range = line.start as usize..line.end as usize;
-                for (above, below, before, length) in WINDOWS {
-                    let Some((whole, at)) =
-                        self.passage(text, range.clone(), above, below, shown)
+            let shown = self.relative(&names.all[name].text);
+            for index in &names.all[name].lines {
+                let line = names.lines[*index as usize];
+                let around = lines.entry(*index).or_insert_with(|| {
+                    let text = texts
+                        .entry(line.text)
+                        .or_insert_with(|| self.extractor.texts[line.text as usize].text.decode());
+                    let range = line.start as usize..line.end as usize;
+                    SURROUNDINGS.map(|(above, below)| {
+                        self.surroundings(text, range.clone(), above, below).unwrap_or_default()
+                    })
+                });
+                for (which, before, length) in WINDOWS {
+                    let Surroundings { text, at } = &around[which];
+                    let Some(at) = text.get(*at..).and_then(|line| line.find(shown)).map(|found| at + found)
                     else {
                         continue;
                     };
-                    let window = window(&whole, at, shown.len(), before, length);
-                    if seen.insert((line.text, window.to_owned())) {
-                        candidates.push(self.candidate(window, line.text, range.start));
+                    let range = window(text, at, shown.len(), before, length);
+                    if seen.insert((*index, which.min(SURROUNDINGS.len()), range.start, range.end)) {
+                        candidates.push(self.candidate(&text[range], line.text, line.start as usize));
                     }
                 }
             }
         }
-        self.focus_candidates(candidates);
+        self.focus_candidates(&mut candidates);
+        candidates
     }
 
     fn candidate(&self, line: &str, text: u32, start: usize) -> Candidate {
@@ -281,7 +295,7 @@ impl Packing<'_> {
                 }
                 let line = self.clean(line);
                 let at = self.first_focus(&line).unwrap_or(0);
-                let window = window(&line, at, 1, 80, 200);
+                let window = &line[window(&line, at, 1.min(line.len() - at), 80, 200)];
                 if !window.is_empty() && seen.insert(window.to_owned()) {
                     candidates.push(self.candidate(window, number as u32, 0));
                     count += 1;
@@ -317,13 +331,12 @@ impl Packing<'_> {
         identifiers::scan(
             line,
             |range, _| {
+                let found = &line[range.clone()];
                 let mut add = |name: Option<usize>| {
                     names.extend(name.map(|name| (name, range.start, range.end)));
                 };
-                add(index.find(&line[range.clone()]));
-                if !self.root.is_empty() {
-                    add(index.find(&format!("{}/{}", self.root, &line[range.clone()])));
-                }
+                add(index.find(found));
+                add(self.relatives.get(found).copied());
             },
             |range| {
                 let word = &line[range.clone()];
@@ -356,15 +369,8 @@ impl Packing<'_> {
             .collect()
     }
 
-    /// The line at `range` of `text` with some lines above and below, as it is shown, and where `shown` stands in it.
-    fn passage(
-        &self,
-        text: &str,
-        range: Range<usize>,
-        above: usize,
-        below: usize,
-        shown: &str,
-    ) -> Option<(String, usize)> {
+    /// The line at `range` of `text` with some lines above and below, as they are shown.
+    fn surroundings(&self, text: &str, range: Range<usize>, above: usize, below: usize) -> Option<Surroundings> {
         let mut passage = String::new();
         let mut start = range.start;
         for _ in 0..above {
@@ -380,17 +386,16 @@ impl Packing<'_> {
             }
         }
         let line = self.clean(text.get(range.clone())?);
-        let at = line.find(shown)?;
         push_line(&mut passage, &line);
-        let at = passage.len() - line.len() + at;
+        let at = passage.len() - line.len();
         for line in text.get(range.end..)?.lines().skip(1).take(below) {
-            if passage.len() - at > 300 {
+            if passage.len() - at > 400 {
                 break;
             }
             let line = line.get(..line.floor_char_boundary(200)).unwrap_or("");
             push_line(&mut passage, &self.clean(line));
         }
-        Some((passage, at))
+        Some(Surroundings { text: passage, at })
     }
 
     /// A line as it is shown: without line numbers of a listing, white space folded, paths relative.
@@ -447,14 +452,19 @@ impl Ord for Ranked {
     }
 }
 
-/// The passages around a name that are considered: lines above and below, bytes before the name, bytes in all.
-const WINDOWS: [(usize, usize, usize, usize); 5] = [
-    (0, 0, 30, 70),
-    (0, 0, 60, 130),
-    (0, 0, 75, 190),
-    (0, 4, 60, 200),
-    (2, 6, 120, 320),
-];
+/// A line and what stands around it, as it is shown.
+#[derive(Default)]
+struct Surroundings {
+    text: String,
+    /// Where the line begins in it.
+    at: usize,
+}
+
+/// What is looked at around a line: lines above and below.
+const SURROUNDINGS: [(usize, usize); 3] = [(0, 0), (0, 4), (2, 6)];
+/// The passages around a name that are considered: which surroundings, bytes before the name, bytes in all.
+const WINDOWS: [(usize, usize, usize); 5] =
+    [(0, 30, 70), (0, 60, 130), (0, 75, 190), (1, 60, 200), (2, 120, 320)];
 
 fn push_line(passage: &mut String, line: &str) {
     if !line.is_empty() {
@@ -474,23 +484,20 @@ pub(super) fn is_stop_word(word: &str) -> bool {
     word.len() <= 6 && STOP.iter().any(|stop| stop.eq_ignore_ascii_case(word))
 }
 
-/// The part of `line` around `at..at + length`, at most `bytes` long, cut between words.
-fn window(line: &str, at: usize, length: usize, before: usize, bytes: usize) -> &str {
+/// The part of `line` around `at..at + length`, at most `bytes` long unless the name is longer, cut between words.
+fn window(line: &str, at: usize, length: usize, before: usize, bytes: usize) -> Range<usize> {
     if line.len() <= bytes {
-        return line;
+        return 0..line.len();
     }
     let mut start = line.floor_char_boundary(at.saturating_sub(before));
     if start > 0 {
-        start = line[start..at]
-            .find(' ')
-            .map_or(at, |space| start + space + 1);
+        start = line[start..at].find(' ').map_or(at, |space| start + space + 1);
     }
     let wanted = line.floor_char_boundary((start + bytes).min(line.len()).max(at + length));
     let mut end = wanted;
     if end < line.len() {
-        end = line[at + length..end]
-            .rfind(' ')
-            .map_or(end, |space| at + length + space);
+        end = line[at + length..end].rfind(' ').map_or(end, |space| at + length + space);
     }
-    line[start..end].trim()
+    let shown = line[start..end].trim_end();
+    start..start + shown.len()
 }

@@ -3,6 +3,8 @@
 //! A logistic model over a few plain features of a name's use. Its weights were fitted on real sessions that were cut
 //! in the middle (`throughline-bench features` writes the table that they are fitted on).
 
+use std::sync::LazyLock;
+
 use super::identifiers::Shape;
 use super::names::{Class, Name};
 
@@ -16,12 +18,19 @@ pub(crate) struct Moment {
     pub(crate) last: [u32; 5],
 }
 
+/// ln(1 + n), from a table for the counts that are common.
+fn logarithm(count: u32) -> f32 {
+    static TABLE: LazyLock<[f32; 2048]> =
+        LazyLock::new(|| std::array::from_fn(|count| (count as f32).ln_1p()));
+    TABLE.get(count as usize).copied().unwrap_or_else(|| (count as f32).ln_1p())
+}
+
 /// The features of a name at a moment.
 pub(crate) fn features(name: &Name, moment: Moment) -> [f32; FEATURES] {
     let mut out = [0.0; FEATURES];
     let texts = moment.texts;
     let total = texts.max(1) as f32;
-    let log = |count: u32| (count as f32).ln_1p();
+    let log = logarithm;
     for class in 0..5 {
         out[class] = log(name.counts[class]);
         out[5 + class] = name.last[class] as f32 / total;

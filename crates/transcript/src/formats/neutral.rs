@@ -4,8 +4,7 @@ use bytestring::ByteString;
 
 use crate::conversation::{Conversation, ReadError, Skipped, Source, SourceText};
 use crate::formats::chat_message::string;
-use crate::formats::glance::Glance;
-use crate::formats::recover::rows;
+use crate::formats::rows::rows;
 use crate::formats::{Format, Probe};
 use crate::json::{Raw, Text};
 use crate::message::{
@@ -27,14 +26,14 @@ impl Format for Neutral {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        match Glance::of(probe.text) {
+        match probe.glance() {
             Some(glance) if glance.has("role") && glance.has_path(&["blocks", "type"]) => 97,
             _ => 0,
         }
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let found = rows(source);
+        let found = rows(source, &["messages"]);
         let mut skipped = found.skipped;
         let mut conversation = Conversation::default();
         for (line, raw) in found.rows {
