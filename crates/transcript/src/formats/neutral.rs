@@ -5,7 +5,7 @@ use bytestring::ByteString;
 use crate::conversation::{Conversation, ReadError, Skipped, Source, SourceText};
 use crate::formats::chat_message::string;
 use crate::formats::glance::Glance;
-use crate::formats::recover::rows;
+use crate::formats::rows::rows;
 use crate::formats::{Format, Probe};
 use crate::json::{Raw, Text};
 use crate::message::{
@@ -34,7 +34,7 @@ impl Format for Neutral {
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let found = rows(source);
+        let found = rows(source, &["blocks"]);
         let mut skipped = found.skipped;
         let mut conversation = Conversation::default();
         for (line, raw) in found.rows {
