@@ -11,6 +11,7 @@ mod names;
 mod pack;
 mod passages;
 pub mod rank;
+mod said;
 mod tools;
 
 use std::borrow::Cow;
@@ -32,6 +33,7 @@ use crate::render::restoring;
 
 use names::{Class, Names};
 pub use pack::Limit;
+use said::Said;
 use tools::{FileUse, PlanStep};
 
 /// Of a text from a person or the model this much is read, bytes; the rest is in the archive.
@@ -71,6 +73,7 @@ pub struct Extractor<'r> {
     names: Names,
     requests: Vec<Request>,
     ledger: Vec<Rule>,
+    said: Vec<Said>,
     files: Vec<FileWork>,
     file_index: HashMap<String, usize>,
     /// What each call is, by its id.
@@ -203,6 +206,7 @@ impl Extractor<'_> {
             names: Names::default(),
             requests: Vec::new(),
             ledger: Vec::new(),
+            said: Vec::new(),
             files: Vec::new(),
             file_index: HashMap::new(),
             calls: HashMap::new(),
@@ -372,6 +376,17 @@ impl<'r> Extractor<'r> {
             let confidence = sentence.cues.ledger();
             if confidence < LEDGER_MIN {
                 is_all_rules &= sentence.cues.has(Cue::SmallTalk, 50);
+                let says_nothing = sentence.cues.has(Cue::SmallTalk, 50)
+                    || sentence.cues.has(Cue::Question, 70)
+                    || sentence.cues.has(Cue::Approval, 80);
+                if !says_nothing && sentence.voice == Voice::Person {
+                    let said = Said {
+                        message: self.messages,
+                        at_ms: message.at_ms,
+                        text: fold(sentence.text),
+                    };
+                    keep(&mut self.said, said);
+                }
                 continue;
             }
             self.rule(Rule {

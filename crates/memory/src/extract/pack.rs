@@ -109,6 +109,9 @@ impl<'a> Packing<'a> {
         self.outcomes();
         self.ledger(Holds::NoLonger, self.share(8));
         self.folder();
+        if self.is_chat() {
+            self.said(self.share(25));
+        }
         // The larger the memory, the less the next passage brings beside a list of further names.
         let reserve = self.share((self.limit.tokens / 155).saturating_sub(2).clamp(4, 24));
         self.left = self.left.saturating_sub(reserve);

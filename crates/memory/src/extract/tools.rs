@@ -144,11 +144,11 @@ fn read_fields(name: &str, input: &Raw, action: &mut Action) {
             written(text.decode().into_owned(), action);
         }
     }
-    if let Some(command) = &action.command {
-        if kind == ToolKind::Shell || action.files.is_empty() {
-            let command = command.clone();
-            read_command(&command, action);
-        }
+    if let Some(command) = &action.command
+        && (kind == ToolKind::Shell || action.files.is_empty())
+    {
+        let command = command.clone();
+        read_command(&command, action);
     }
     if let Some(path) = path {
         let file_use = match (subcommand.as_deref(), kind) {

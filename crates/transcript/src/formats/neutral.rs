@@ -33,7 +33,7 @@ impl Format for Neutral {
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let found = rows(source, &["messages"]);
+        let found = rows(source, &["blocks"]);
         let mut skipped = found.skipped;
         let mut conversation = Conversation::default();
         for (line, raw) in found.rows {
