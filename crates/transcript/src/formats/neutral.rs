@@ -2,15 +2,15 @@
 
 use bytestring::ByteString;
 
-use crate::conversation::{Conversation, ReadError, Skipped, Source, SourceText};
+use crate::conversation::{Conversation, ReadError, Source, SourceText};
 use crate::formats::chat_message::string;
-use crate::formats::glance::Glance;
-use crate::formats::recover::rows;
+use crate::formats::rows::rows;
 use crate::formats::{Format, Probe};
 use crate::json::{Raw, Text};
 use crate::message::{
     Author, Block, Content, Media, Message, Role, ToolCall, ToolInput, ToolResult,
 };
+use crate::source::add_skipped;
 
 /// Results hold blocks, and those may hold blocks again. Below this level they are left out, as in writing.
 const DEPTH_MAX: usize = 6;
@@ -27,14 +27,14 @@ impl Format for Neutral {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        match Glance::of(probe.text) {
+        match probe.glance() {
             Some(glance) if glance.has("role") && glance.has_path(&["blocks", "type"]) => 97,
             _ => 0,
         }
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
-        let found = rows(source);
+        let found = rows(source, &["blocks"]);
         let mut skipped = found.skipped;
         let mut conversation = Conversation::default();
         for (line, raw) in found.rows {
@@ -52,11 +52,12 @@ impl Format for Neutral {
                     message.position.line = line;
                     conversation.messages.push(message);
                 }
-                None => skipped.push(Skipped {
+                None => add_skipped(
+                    &mut skipped,
                     line,
-                    bytes: raw.len(),
-                    reason: "not a message with `role` and `blocks`".to_owned(),
-                }),
+                    raw.len(),
+                    "not a message with `role` and `blocks`",
+                ),
             }
         }
         if conversation.messages.is_empty() && conversation.system.is_empty() {
