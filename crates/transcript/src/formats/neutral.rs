@@ -2,7 +2,7 @@
 
 use bytestring::ByteString;
 
-use crate::conversation::{Conversation, ReadError, Skipped, Source, SourceText};
+use crate::conversation::{Conversation, ReadError, Source, SourceText};
 use crate::formats::chat_message::string;
 use crate::formats::rows::rows;
 use crate::formats::{Format, Probe};
@@ -10,6 +10,7 @@ use crate::json::{Raw, Text};
 use crate::message::{
     Author, Block, Content, Media, Message, Role, ToolCall, ToolInput, ToolResult,
 };
+use crate::source::add_skipped;
 
 /// Results hold blocks, and those may hold blocks again. Below this level they are left out, as in writing.
 const DEPTH_MAX: usize = 6;
@@ -51,11 +52,12 @@ impl Format for Neutral {
                     message.position.line = line;
                     conversation.messages.push(message);
                 }
-                None => skipped.push(Skipped {
+                None => add_skipped(
+                    &mut skipped,
                     line,
-                    bytes: raw.len(),
-                    reason: "not a message with `role` and `blocks`".to_owned(),
-                }),
+                    raw.len(),
+                    "not a message with `role` and `blocks`",
+                ),
             }
         }
         if conversation.messages.is_empty() && conversation.system.is_empty() {
