@@ -76,3 +76,12 @@ pub mod verify;
 
 #[cfg(test)]
 mod testing;
+
+/// The examples of the READMEs are tested too.
+#[cfg(doctest)]
+mod readme {
+    #[doc = include_str!("../README.md")]
+    struct OfThisCrate;
+    #[doc = include_str!("../../../README.md")]
+    struct OfTheProject;
+}
