@@ -24,6 +24,7 @@ struct Row {
     errors: Vec<f64>,
 }
 
+#[expect(clippy::disallowed_methods, reason = "a program, not the library")]
 fn main() -> Result<(), Box<dyn Error>> {
     let mut texts: Vec<(&'static str, String)> = Vec::new();
     for path in std::env::args().skip(1) {

@@ -97,3 +97,8 @@ pub mod tokens;
 pub mod usage;
 pub mod window;
 pub mod wire;
+
+/// The example of the README is tested too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -10,7 +10,7 @@
 //! that is split exactly. Prose, code, JSON and other scripts thus each get what they take, without a guess at the kind
 //! of text. A factor for the family makes the model's tokens of it; it follows from what is known: `o200k_base` gives
 //! 15 to 22 % fewer tokens than Claude up to 4.6, and 27 to 40 % fewer than Claude from 4.7 on. How close all this comes
-//! stands in `docs/benchmarks/tokens.md`.
+//! stands in `docs/benchmarks.md`.
 //!
 //! What is not text is not counted as text: an image costs a flat allowance whatever the length of its base64.
 //!

@@ -9,6 +9,10 @@ use crate::testing::any_memory;
 /// Set to write the files anew instead of comparing them.
 const UPDATE: &str = "THROUGHLINE_UPDATE_SCHEMAS";
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the published files are compared with the code"
+)]
 fn check_published(name: &str, schema: &Value) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../docs/schema")
