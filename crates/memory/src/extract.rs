@@ -86,7 +86,9 @@ pub struct Extractor<'r> {
     outcomes: Vec<OutcomeSeen>,
     is_interrupted: bool,
     last_said: Option<u32>,
+    /// The last call since the person spoke.
     last_call: Option<String>,
+    has_tools: bool,
     /// Whether the model has answered and called nothing since the person spoke.
     is_waiting: bool,
     buffer: String,
@@ -218,6 +220,7 @@ impl Extractor<'_> {
             is_interrupted: false,
             last_said: None,
             last_call: None,
+            has_tools: false,
             is_waiting: false,
             buffer: String::new(),
         }
@@ -322,6 +325,7 @@ impl<'r> Extractor<'r> {
     }
 
     fn user_text(&mut self, message: &Message, text: &Text) {
+        self.last_call = None;
         let own = text.decode();
         let without = restoring::without_blocks(&own);
         if let Cow::Owned(without) = without {
@@ -489,6 +493,7 @@ impl<'r> Extractor<'r> {
             self.calls.insert(call.id.to_string(), key.clone());
         }
         self.last_call = Some(key);
+        self.has_tools = true;
     }
 
     fn without_secrets<'t>(&self, text: &'t str) -> Cow<'t, str> {

@@ -254,7 +254,9 @@ impl<'a> Packing<'a> {
         let has_tools = !self.is_chat();
         let text = |rule: usize| {
             let request = &extractor.requests[ledger[rule].request];
+            // The first message is quoted among the requests in any case: it is the goal.
             let is_whole = has_tools
+                && ledger[rule].request > 0
                 && request.is_short
                 && ledger[request.rules.clone()].iter().all(|rule| rule.superseded_by.is_none());
             excerpt(if is_whole { &request.text } else { &ledger[rule].text }, QUOTE_BYTES)
@@ -279,7 +281,7 @@ impl<'a> Packing<'a> {
 
     /// Whether no tool was called: the person's own words are most of what there is to remember.
     fn is_chat(&self) -> bool {
-        self.extractor.last_call.is_none()
+        !self.extractor.has_tools
     }
 
     fn is_in_ledger(&self, rule: &Rule) -> bool {
@@ -302,7 +304,7 @@ impl<'a> Packing<'a> {
             } else {
                 request.is_short && rules.any(|rule| self.is_in_ledger(rule))
             };
-            if index != latest && (is_rule || request.is_small_talk) {
+            if index != latest && (request.is_small_talk || (is_rule && index > 0)) {
                 continue;
             }
             let is_end = index == latest || index == 0;
@@ -346,7 +348,7 @@ impl<'a> Packing<'a> {
         };
         let text = match &extractor.last_call {
             _ if extractor.is_waiting => "The model has answered; it is the user's turn.".to_owned(),
-            Some(call) => format!("Stopped at the call {}", excerpt(call, 100)),
+            Some(call) => format!("In the middle of the work; the last call was {}", excerpt(call, 100)),
             None => return,
         };
         self.add(Entry::CurrentState { text }, Origin::Code, provenance, &mut share);
