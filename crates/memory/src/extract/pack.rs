@@ -55,6 +55,8 @@ pub(super) struct Packing<'a> {
     pub(super) covered: Vec<u8>,
     /// Folder that paths are shown relative to.
     pub(super) root: String,
+    /// Finds that folder.
+    pub(super) root_finder: memchr::memmem::Finder<'static>,
     /// The names below that folder as they are shown.
     pub(super) relatives: HashMap<&'a str, usize>,
     /// Words of the focus, in lower case.
@@ -83,6 +85,7 @@ impl<'a> Packing<'a> {
             limit,
             need: names.iter().map(|name| rank::need(name, moment)).collect(),
             covered: vec![0; names.len()],
+            root_finder: memchr::memmem::Finder::new(&root).into_owned(),
             root,
             relatives,
             focus: focus_words(limit.focus.unwrap_or("")),
@@ -113,7 +116,7 @@ impl<'a> Packing<'a> {
             self.said(self.share(25));
         }
         // The larger the memory, the less the next passage brings beside a list of further names.
-        let reserve = self.share((self.limit.tokens / 155).saturating_sub(2).clamp(4, 24));
+        let reserve = self.share((self.limit.tokens / 130).saturating_sub(2).clamp(4, 30));
         self.left = self.left.saturating_sub(reserve);
         let mut groups = Groups::default();
         self.references(&mut groups);
@@ -544,7 +547,7 @@ impl<'a> Packing<'a> {
         let mut taken = Vec::new();
         for (_, cost, name) in ranked {
             let shown = self.relative(&names[name].text);
-            if cost <= left && further.iter().all(|known| !known.contains(shown)) {
+            if cost <= left && further.iter().all(|known| !known.ends_with(shown)) {
                 left -= cost;
                 further.push(shown.to_owned());
                 taken.push(name);

@@ -16,7 +16,7 @@ use super::names::Class;
 use super::pack::{Packing, excerpt};
 
 /// Names that passages are looked for, per 1,000 tokens of the limit.
-const NAMES_PER_THOUSAND: usize = 400;
+const NAMES_PER_THOUSAND: usize = 180;
 /// Words that must stand around a name for it to be understood.
 const CONTEXT_WORDS: usize = 3;
 /// How near they must stand, bytes.
@@ -407,7 +407,7 @@ impl Packing<'_> {
         {
             line = rest.trim_start().to_owned();
         }
-        if !self.root.is_empty() && line.contains(self.root.as_str()) {
+        if !self.root.is_empty() && self.root_finder.find(line.as_bytes()).is_some() {
             line = line.replace(&format!("{}/", self.root), "");
         }
         line
