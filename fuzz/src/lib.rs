@@ -220,7 +220,32 @@ fn conversations(data: &[u8]) -> Vec<Conversation> {
     conversations
 }
 
-/// Any file as a request of every wire format: the wire checker has nothing against it, also with a memory in it.
+/// Rules that every written request keeps to. Blocks and settings of a request that are wrong in themselves pass
+/// unchanged, as unknown ones do.
+const KEPT_RULES: &[&str] = &[
+    "invalid-json",
+    "messages-empty",
+    "input-empty",
+    "first-message-not-user",
+    "unknown-role",
+    "system-first",
+    "system-misplaced",
+    "empty-text",
+    "blank-text",
+    "tool-use-without-result",
+    "tool-result-without-use",
+    "tool-result-not-adjacent",
+    "tool-result-not-first",
+    "tool-result-before-use",
+    "duplicate-tool-use-id",
+    "duplicate-tool-result",
+    "server-tool-without-result",
+    "server-result-without-use",
+    "template-role-order",
+    "template-system-position",
+];
+
+/// Any file as a request of every wire format, also with a memory in it: it keeps to the [`KEPT_RULES`].
 pub fn convert(data: &[u8]) {
     let Some((rest, numbers)) = data.split_last_chunk::<2>() else {
         return;
@@ -254,7 +279,10 @@ pub fn convert(data: &[u8]) {
                     ..CheckOptions::default()
                 };
                 let report = check_text(&converted.body, wire, &check_options);
-                let errors: Vec<_> = report.errors().collect();
+                let errors: Vec<_> = report
+                    .errors()
+                    .filter(|finding| KEPT_RULES.contains(&finding.code))
+                    .collect();
                 assert!(errors.is_empty(), "{wire:?} {errors:?} {}", converted.body);
             }
         }

@@ -208,6 +208,20 @@ fn a_compaction_among_the_instructions_is_no_first_message() {
 }
 
 #[test]
+fn a_text_block_without_a_text_is_left_out() {
+    check(
+        Wire::Anthropic,
+        r#"[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"text","text":{"b":1}},{"type":"text","text":"c"}]},{"role":"user","content":"d"}]"#,
+        Wire::Anthropic,
+        &Options::default(),
+        r#"{"role":"user","content":"a"}
+{"role":"assistant","content":[{"type":"text","text":"c"}]}
+{"role":"user","content":"d"}"#,
+        &["unknown-block"],
+    );
+}
+
+#[test]
 fn of_two_results_the_one_that_succeeded_is_kept() {
     check(
         Wire::Anthropic,

@@ -189,7 +189,8 @@ impl<'a> Writer<'a, '_> {
                 }
                 Content::Compaction(Some(_)) => !self.options.drop_sealed,
                 Content::ToolCall(_) | Content::ToolResult(_) => !self.options.drop_sealed,
-                _ => true,
+                Content::Other(kind) => !is_textless(kind),
+                Content::Image(_) | Content::Document(_) => true,
             },
             What::Call { name, input, .. } => {
                 let is_free_text = self.wire != Wire::Anthropic
@@ -375,9 +376,20 @@ impl<'a> Writer<'a, '_> {
     }
 }
 
+/// Whether a block that was not understood is one of text without a text: no provider takes that.
+fn is_textless(kind: &str) -> bool {
+    matches!(
+        kind,
+        "" | "text" | "input_text" | "output_text" | "summary_text"
+    )
+}
+
 /// The raw text of a block that may go into a message that is written anew.
 pub(super) fn native_block(part: &Part<'_>, wire: Wire, is_own: bool) -> Option<Raw> {
     part.from?;
+    if matches!(&part.what, What::Block(Content::Other(kind)) if is_textless(kind)) {
+        return None;
+    }
     let raw = part.block?.raw.as_ref()?;
     if raw.kind() != Kind::Object {
         return None;
