@@ -1,4 +1,5 @@
 //! `throughline-bench`: measurements on session files that stand outside the repository.
+#![expect(clippy::print_stdout, reason = "a program that prints tables")]
 
 mod chats;
 mod recall;

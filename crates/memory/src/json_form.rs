@@ -104,7 +104,7 @@ impl MemoryReadError {
 
 impl Memory {
     /// The document in the full JSON form, indented, with a newline at the end. Reading it back gives the same
-    /// document, if its items are in the order of [`Section::ALL`].
+    /// document, if its items are in the order of [`Section::ALL`](crate::document::Section::ALL).
     #[must_use]
     pub fn to_json(&self) -> String {
         // Strings, numbers and lists of them always serialise; an empty document would be refused by every reader.
