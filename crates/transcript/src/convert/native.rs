@@ -27,7 +27,11 @@ pub(super) fn text(message: &Message, wire: Wire, is_own: bool) -> Option<Cow<'_
                 role.as_str() != "\"tool\"" && is_chat_role(role.as_str())
             }),
         };
-        return has_role.then_some(Cow::Borrowed(raw.as_str()));
+        // One block alone is read, but no provider takes it in the place of a list.
+        let is_content = raw.field("content").is_none_or(|content| {
+            matches!(content.kind(), Kind::String | Kind::Array | Kind::Null)
+        });
+        return (has_role && is_content).then_some(Cow::Borrowed(raw.as_str()));
     }
     let mut role = None;
     let mut content = None;

@@ -222,6 +222,20 @@ fn a_text_block_without_a_text_is_left_out() {
 }
 
 #[test]
+fn a_block_in_the_place_of_a_list_is_put_into_one() {
+    check(
+        Wire::Anthropic,
+        r#"[{"role":"user","content":{"type":"text","text":"a"}},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]"#,
+        Wire::Anthropic,
+        &Options::default(),
+        r#"{"role":"user","content":[{"type":"text","text":"a"}]}
+{"role":"assistant","content":"b"}
+{"role":"user","content":"c"}"#,
+        &[],
+    );
+}
+
+#[test]
 fn of_two_results_the_one_that_succeeded_is_kept() {
     check(
         Wire::Anthropic,
