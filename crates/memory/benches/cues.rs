@@ -1,5 +1,5 @@
 //! Speed of the recognisers on generated text: tool output without and with hits, model prose, user messages.
-#![expect(missing_docs, reason = "criterion's macros make public items")]
+
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
