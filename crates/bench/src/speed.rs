@@ -39,7 +39,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 best = Some(figures);
             }
         }
-        let Some(best) = best else { bail!("nothing was measured") };
+        let Some(best) = best else {
+            bail!("nothing was measured")
+        };
         let rate = |time: Duration| megabytes / time.as_secs_f64();
         println!(
             "{megabytes:8.1} {:7.1} {:7.1} {:7.1} {:7.1} {:9.2} {:9}  {}",
@@ -74,7 +76,11 @@ fn measure(bytes: Vec<u8>, budget: usize) -> anyhow::Result<Figures> {
         .context("no conversation")?;
     let read = start.elapsed();
     let messages = &conversation.messages;
-    let limit = Limit { tokens: budget, count: &crate::count, focus: None };
+    let limit = Limit {
+        tokens: budget,
+        count: &crate::count,
+        focus: None,
+    };
     let feed = |messages| {
         let mut extractor = Extractor::new().with_redactor(Redactor::embedded());
         for message in messages {
@@ -96,9 +102,19 @@ fn measure(bytes: Vec<u8>, budget: usize) -> anyhow::Result<Figures> {
     let draft = extractor.memory(&limit);
     let added = start_of_added.elapsed();
     drop((memory, draft));
-    let options = Options { cwd: conversation.cwd.as_deref(), ..Options::new(budget, &crate::count) };
+    let options = Options {
+        cwd: conversation.cwd.as_deref(),
+        ..Options::new(budget, &crate::count)
+    };
     let start_of_all = Instant::now();
     compact(messages, &options)?;
     let all = read + start_of_all.elapsed();
-    Ok(Figures { all, read, extract, pack, added, messages: messages.len() })
+    Ok(Figures {
+        all,
+        read,
+        extract,
+        pack,
+        added,
+        messages: messages.len(),
+    })
 }

@@ -1,6 +1,9 @@
 //! What a memory made by code holds, from messages to the rendering.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests, outside of the test functions")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests, outside of the test functions"
+)]
 
 mod memory {
     mod cases;

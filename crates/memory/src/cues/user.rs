@@ -199,7 +199,8 @@ pub fn user_sentences(text: &str, circumstances: Circumstances) -> Vec<Sentence<
                 );
             }
             // "That's wrong. It takes two weeks.": what follows a bare objection says what is right.
-            if was_pushback && cues.confidence(Cue::Question) < 80 && !cues.has(Cue::SmallTalk, 50) {
+            if was_pushback && cues.confidence(Cue::Question) < 80 && !cues.has(Cue::SmallTalk, 50)
+            {
                 cues.raise(Cue::Correction, 70);
             }
             was_pushback = sentence.chars().count() <= PUSHBACK_CHARACTERS

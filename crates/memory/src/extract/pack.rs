@@ -15,7 +15,7 @@ use crate::verify::RELATIVE_TO;
 
 use super::passages::Groups;
 use super::tools::{FileUse, PlanState};
-use super::{Extractor, LEDGER_AT_WORK_MIN, Request, Rule, Statement, fold, rank};
+use super::{ErrorSeen, Extractor, LEDGER_AT_WORK_MIN, Request, Rule, Statement, fold, rank};
 
 /// How large a memory may be, and how that is counted.
 pub struct Limit<'a> {
@@ -34,6 +34,8 @@ const LONG_QUOTE_BYTES: usize = 600;
 const ERROR_BYTES: usize = 230;
 /// Of what the model said last this much is quoted, bytes.
 const STATE_BYTES: usize = 320;
+/// Sureness of what is said in so many words.
+const EXPLICIT_MIN: u8 = 70;
 /// Words of a focus text that are looked for.
 const FOCUS_WORDS_MAX: usize = 24;
 
@@ -101,7 +103,9 @@ impl<'a> Packing<'a> {
             + markdown::OPEN;
         // Pieces that are counted one by one can cost a little less than the whole.
         let margin = self.limit.tokens / 200;
-        self.left = self.left.saturating_sub((self.limit.count)(&overhead) + margin);
+        self.left = self
+            .left
+            .saturating_sub((self.limit.count)(&overhead) + margin);
         self.ledger(Holds::Yes, self.share(if self.is_chat() { 60 } else { 30 }));
         self.requests();
         self.state();
@@ -135,23 +139,31 @@ impl<'a> Packing<'a> {
                     message: spoken.message,
                     at_ms: spoken.at_ms,
                 };
-                memory.items.push(self.item(entry, Origin::Tool, provenance, Status::Active));
+                memory
+                    .items
+                    .push(self.item(entry, Origin::Tool, provenance, Status::Active));
             }
             if let Some(entry) = further_entry(&further) {
                 let provenance = Provenance {
                     message: self.extractor.messages.saturating_sub(1),
                     at_ms: None,
                 };
-                memory.items.push(self.item(entry, Origin::Code, provenance, Status::Active));
+                memory
+                    .items
+                    .push(self.item(entry, Origin::Code, provenance, Status::Active));
             }
-            memory.items.sort_by_key(|item| (item.entry.section(), item.provenance.message));
+            memory
+                .items
+                .sort_by_key(|item| (item.entry.section(), item.provenance.message));
             let tokens = (self.limit.count)(&markdown::render(&memory));
             let mut excess = tokens.saturating_sub(self.limit.tokens);
             if excess == 0 || (further.is_empty() && groups.is_empty()) {
                 break;
             }
             while excess > 0 {
-                let Some(given_up) = further.pop().or_else(|| groups.pop()) else { break };
+                let Some(given_up) = further.pop().or_else(|| groups.pop()) else {
+                    break;
+                };
                 excess = excess.saturating_sub((self.limit.count)(&given_up).max(1));
             }
         }
@@ -171,7 +183,10 @@ impl<'a> Packing<'a> {
 
     fn empty(&self) -> Memory {
         let extractor = self.extractor;
-        let requests = extractor.requests.iter().map(|request| request.text.as_str());
+        let requests = extractor
+            .requests
+            .iter()
+            .map(|request| request.text.as_str());
         Memory {
             version: extractor.version,
             cover: Cover {
@@ -261,8 +276,17 @@ impl<'a> Packing<'a> {
             let is_whole = has_tools
                 && ledger[rule].request > 0
                 && request.is_short
-                && ledger[request.rules.clone()].iter().all(|rule| rule.superseded_by.is_none());
-            excerpt(if is_whole { &request.text } else { &ledger[rule].text }, QUOTE_BYTES)
+                && ledger[request.rules.clone()]
+                    .iter()
+                    .all(|rule| rule.superseded_by.is_none());
+            excerpt(
+                if is_whole {
+                    &request.text
+                } else {
+                    &ledger[rule].text
+                },
+                QUOTE_BYTES,
+            )
         };
         for rule in order {
             let status = match ledger[rule].superseded_by {
@@ -288,14 +312,22 @@ impl<'a> Packing<'a> {
     }
 
     fn is_in_ledger(&self, rule: &Rule) -> bool {
-        self.is_chat() || rule.confidence >= LEDGER_AT_WORK_MIN
+        // The first message is quoted as the goal: only what it rules in so many words is said again.
+        let least = if rule.request == 0 {
+            EXPLICIT_MIN
+        } else {
+            LEDGER_AT_WORK_MIN
+        };
+        self.is_chat() || rule.confidence >= least
     }
 
     /// What the person asked for: the latest, the first, then from the newest to the oldest.
     fn requests(&mut self) {
         let extractor = self.extractor;
         let requests = &extractor.requests;
-        let Some(latest) = requests.len().checked_sub(1) else { return };
+        let Some(latest) = requests.len().checked_sub(1) else {
+            return;
+        };
         let mut share = self.share(25);
         let order = std::iter::once(latest).chain((0..latest.min(1)).chain((1..latest).rev()));
         for index in order {
@@ -312,13 +344,30 @@ impl<'a> Packing<'a> {
             }
             let is_end = index == latest || index == 0;
             let text = self.without_superseded(request);
-            let text = excerpt(&text, if is_end { LONG_QUOTE_BYTES } else { QUOTE_BYTES });
+            let text = excerpt(
+                &text,
+                if is_end {
+                    LONG_QUOTE_BYTES
+                } else {
+                    QUOTE_BYTES
+                },
+            );
             let provenance = Provenance {
                 message: request.message,
                 at_ms: request.at_ms,
             };
-            let status = if is_answered { Status::Resolved } else { Status::Active };
-            self.add_with(Entry::Task { text }, Origin::User, provenance, status, &mut share);
+            let status = if is_answered {
+                Status::Resolved
+            } else {
+                Status::Active
+            };
+            self.add_with(
+                Entry::Task { text },
+                Origin::User,
+                provenance,
+                status,
+                &mut share,
+            );
         }
     }
 
@@ -343,18 +392,33 @@ impl<'a> Packing<'a> {
                 message: spoken.message,
                 at_ms: spoken.at_ms,
             };
-            self.add(Entry::CurrentState { text }, Origin::Assistant, provenance, &mut share);
+            self.add(
+                Entry::CurrentState { text },
+                Origin::Assistant,
+                provenance,
+                &mut share,
+            );
         }
         let provenance = Provenance {
             message: extractor.messages.saturating_sub(1),
             at_ms: extractor.until_ms,
         };
         let text = match &extractor.last_call {
-            _ if extractor.is_waiting => "The model has answered; it is the user's turn.".to_owned(),
-            Some(call) => format!("In the middle of the work; the last call was {}", excerpt(call, 100)),
+            _ if extractor.is_waiting => {
+                "The model has answered; it is the user's turn.".to_owned()
+            }
+            Some(call) => format!(
+                "In the middle of the work; the last call was {}",
+                excerpt(call, 100)
+            ),
             None => return,
         };
-        self.add(Entry::CurrentState { text }, Origin::Code, provenance, &mut share);
+        self.add(
+            Entry::CurrentState { text },
+            Origin::Code,
+            provenance,
+            &mut share,
+        );
     }
 
     /// Open steps of the plan, and what the model said last about what comes next.
@@ -362,7 +426,11 @@ impl<'a> Packing<'a> {
         let extractor = self.extractor;
         let mut share = self.share(7);
         if let Some(plan) = &extractor.plan {
-            for step in plan.steps.iter().filter(|step| step.state != PlanState::Done) {
+            for step in plan
+                .steps
+                .iter()
+                .filter(|step| step.state != PlanState::Done)
+            {
                 let text = match step.state {
                     PlanState::InProgress => format!("in progress: {}", step.text),
                     PlanState::Open | PlanState::Done => step.text.clone(),
@@ -379,16 +447,27 @@ impl<'a> Packing<'a> {
             }
         }
         // What was said before the person spoke last has been answered or overtaken.
-        let since = extractor.requests.last().map_or(0, |request| request.message);
-        let last = extractor.last_said.map_or(0, |said| extractor.texts[said as usize].message);
-        for statement in extractor.statements.iter().filter(|statement| statement.message >= since) {
+        let since = extractor
+            .requests
+            .last()
+            .map_or(0, |request| request.message);
+        let last = extractor
+            .last_said
+            .map_or(0, |said| extractor.texts[said as usize].message);
+        for statement in extractor
+            .statements
+            .iter()
+            .filter(|statement| statement.message >= since)
+        {
             let text = excerpt(&statement.text, 220);
             let entry = match statement.kind {
                 StatementKind::NextStep if statement.message == last => Entry::NextStep {
                     text,
                     requested: Requested::Implied,
                 },
-                StatementKind::OpenQuestion if statement.message == last => Entry::OpenQuestion { text },
+                StatementKind::OpenQuestion if statement.message == last => {
+                    Entry::OpenQuestion { text }
+                }
                 _ => continue,
             };
             self.add(entry, Origin::Assistant, statement.provenance(), &mut share);
@@ -398,7 +477,11 @@ impl<'a> Packing<'a> {
     fn files(&mut self) {
         let extractor = self.extractor;
         let mut share = self.share(20);
-        let mut files: Vec<_> = extractor.files.iter().filter(|file| file.changes > 0).collect();
+        let mut files: Vec<_> = extractor
+            .files
+            .iter()
+            .filter(|file| file.changes > 0)
+            .collect();
         files.sort_by_key(|file| Reverse(file.last_text));
         for file in files {
             let path = self.relative(&file.path);
@@ -419,7 +502,12 @@ impl<'a> Packing<'a> {
             let entry = Entry::CompletedWork { text };
             if !self.add(entry, Origin::Code, provenance.clone(), &mut share) {
                 let text = format!("{how} {path}");
-                self.add(Entry::CompletedWork { text }, Origin::Code, provenance, &mut share);
+                self.add(
+                    Entry::CompletedWork { text },
+                    Origin::Code,
+                    provenance,
+                    &mut share,
+                );
             }
         }
     }
@@ -435,8 +523,12 @@ impl<'a> Packing<'a> {
 
     fn errors(&mut self) {
         let mut share = self.share(6);
-        let mut errors: Vec<_> =
-            self.extractor.errors.iter().filter(|error| error.score >= 50).collect();
+        let mut errors: Vec<_> = self
+            .extractor
+            .errors
+            .iter()
+            .filter(|error| error.score >= 50 && says_something(error))
+            .collect();
         errors.sort_by_key(|error| Reverse((error.score / 20, error.message)));
         for error in errors {
             let entry = Entry::Error {
@@ -460,8 +552,11 @@ impl<'a> Packing<'a> {
             (StatementKind::Completed, 2),
         ] {
             let mut share = self.share(percent);
-            let mut found: Vec<&Statement> =
-                extractor.statements.iter().filter(|statement| statement.kind == kind).collect();
+            let mut found: Vec<&Statement> = extractor
+                .statements
+                .iter()
+                .filter(|statement| statement.kind == kind)
+                .collect();
             found.sort_by_key(|statement| {
                 (
                     Reverse(self.focus_in(&statement.text) as u32),
@@ -473,12 +568,21 @@ impl<'a> Packing<'a> {
                 let entry = match kind {
                     StatementKind::Decision => Entry::KeyDecision {
                         decision: excerpt(&statement.claim, 200),
-                        reason: statement.reason.as_deref().map(|reason| excerpt(reason, 160)),
-                        constraint: statement.constraint.as_deref().map(|text| excerpt(text, 120)),
+                        reason: statement
+                            .reason
+                            .as_deref()
+                            .map(|reason| excerpt(reason, 160)),
+                        constraint: statement
+                            .constraint
+                            .as_deref()
+                            .map(|text| excerpt(text, 120)),
                     },
                     StatementKind::Eliminated => Entry::EliminatedApproach {
                         approach: excerpt(&statement.claim, 200),
-                        reason_ruled_out: statement.reason.as_deref().map(|reason| excerpt(reason, 160)),
+                        reason_ruled_out: statement
+                            .reason
+                            .as_deref()
+                            .map(|reason| excerpt(reason, 160)),
                     },
                     _ => Entry::CompletedWork {
                         text: excerpt(&statement.text, 180),
@@ -567,7 +671,12 @@ impl<'a> Packing<'a> {
         if !self.root.is_empty() {
             let text = format!("{RELATIVE_TO}{}", self.root);
             let mut share = self.share(3);
-            self.add(Entry::Reference { text }, Origin::Code, Provenance::default(), &mut share);
+            self.add(
+                Entry::Reference { text },
+                Origin::Code,
+                Provenance::default(),
+                &mut share,
+            );
         }
     }
 
@@ -605,6 +714,14 @@ impl Statement {
             at_ms: self.at_ms,
         }
     }
+}
+
+/// Whether an error line is more than the report that something failed.
+fn says_something(error: &ErrorSeen) -> bool {
+    let text = error.text.to_ascii_lowercase();
+    !text
+        .strip_prefix("exit code")
+        .is_some_and(|rest| rest.trim_matches([' ', ':']).parse::<i32>().is_ok())
 }
 
 fn focus_words(focus: &str) -> Vec<String> {

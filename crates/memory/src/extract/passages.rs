@@ -81,7 +81,10 @@ impl Groups {
         for (text, group) in texts {
             let mut passages: Vec<&Passage> = group.passages.iter().collect();
             passages.sort_by_key(|passage| passage.start);
-            let lines: Vec<&str> = passages.iter().map(|passage| passage.line.as_str()).collect();
+            let lines: Vec<&str> = passages
+                .iter()
+                .map(|passage| passage.line.as_str())
+                .collect();
             let entry = match lines.as_slice() {
                 [] => continue,
                 [line] => Entry::Reference {
@@ -119,7 +122,9 @@ impl Packing<'_> {
         let mut heap = BinaryHeap::new();
         for (index, candidate) in candidates.iter().enumerate() {
             if let Some(source) = self.extractor.texts[candidate.text as usize].source {
-                let group = groups.entry(candidate.text).or_insert_with(|| self.group(source));
+                let group = groups
+                    .entry(candidate.text)
+                    .or_insert_with(|| self.group(source));
                 group.candidates.push(index);
             }
             heap.push(Ranked {
@@ -138,7 +143,8 @@ impl Packing<'_> {
                 gain += self.gain(&group.names, 0.0);
                 cost += group.cost;
             }
-            let is_full = group.is_some_and(|group| group.bytes + candidate.line.len() > GROUP_BYTES_MAX);
+            let is_full =
+                group.is_some_and(|group| group.bytes + candidate.line.len() > GROUP_BYTES_MAX);
             if cost > self.left || gain <= 0.0 || is_full {
                 continue;
             }
@@ -155,7 +161,12 @@ impl Packing<'_> {
                 self.add_passage(candidate);
                 continue;
             };
-            for (name, state) in candidate.names.iter().chain(if opens { &group.names } else { &[][..] }) {
+            for (name, state) in
+                candidate
+                    .names
+                    .iter()
+                    .chain(if opens { &group.names } else { &[][..] })
+            {
                 self.covered[*name] = self.covered[*name].max(*state);
             }
             self.left -= cost;
@@ -169,7 +180,8 @@ impl Packing<'_> {
                 // What had to pay for the key does so no longer.
                 for index in group.candidates.clone() {
                     let candidate = &candidates[index];
-                    let ratio = self.gain(&candidate.names, candidate.focus) / candidate.cost as f32;
+                    let ratio =
+                        self.gain(&candidate.names, candidate.focus) / candidate.cost as f32;
                     heap.push(Ranked { ratio, index });
                 }
             }
@@ -228,8 +240,7 @@ impl Packing<'_> {
             .filter(|name| self.covered[*name] < 2)
             .collect();
         let wanted = (NAMES_PER_THOUSAND * self.limit.tokens / 1000).max(100);
-        let by_need =
-            |a: &usize, b: &usize| self.need[*b].total_cmp(&self.need[*a]).then(a.cmp(b));
+        let by_need = |a: &usize, b: &usize| self.need[*b].total_cmp(&self.need[*a]).then(a.cmp(b));
         if order.len() > wanted {
             order.select_nth_unstable_by(wanted, by_need);
             order.truncate(wanted);
@@ -249,18 +260,31 @@ impl Packing<'_> {
                         .or_insert_with(|| self.extractor.texts[line.text as usize].text.decode());
                     let range = line.start as usize..line.end as usize;
                     SURROUNDINGS.map(|(above, below)| {
-                        self.surroundings(text, range.clone(), above, below).unwrap_or_default()
+                        self.surroundings(text, range.clone(), above, below)
+                            .unwrap_or_default()
                     })
                 });
                 for (which, before, length) in WINDOWS {
                     let Surroundings { text, at } = &around[which];
-                    let Some(at) = text.get(*at..).and_then(|line| line.find(shown)).map(|found| at + found)
+                    let Some(at) = text
+                        .get(*at..)
+                        .and_then(|line| line.find(shown))
+                        .map(|found| at + found)
                     else {
                         continue;
                     };
                     let range = window(text, at, shown.len(), before, length);
-                    if seen.insert((*index, which.min(SURROUNDINGS.len()), range.start, range.end)) {
-                        candidates.push(self.candidate(&text[range], line.text, line.start as usize));
+                    if seen.insert((
+                        *index,
+                        which.min(SURROUNDINGS.len()),
+                        range.start,
+                        range.end,
+                    )) {
+                        candidates.push(self.candidate(
+                            &text[range],
+                            line.text,
+                            line.start as usize,
+                        ));
                     }
                 }
             }
@@ -313,12 +337,19 @@ impl Packing<'_> {
             return 0.0;
         }
         let line = line.to_lowercase();
-        self.focus.iter().filter(|word| line.contains(word.as_str())).count() as f32
+        self.focus
+            .iter()
+            .filter(|word| line.contains(word.as_str()))
+            .count() as f32
     }
 
     fn first_focus(&self, line: &str) -> Option<usize> {
         let lower = line.to_lowercase();
-        let at = self.focus.iter().filter_map(|word| lower.find(word.as_str())).min()?;
+        let at = self
+            .focus
+            .iter()
+            .filter_map(|word| lower.find(word.as_str()))
+            .min()?;
         // Lower case may have another length: then near enough is good enough.
         Some(line.floor_char_boundary(at))
     }
@@ -370,7 +401,13 @@ impl Packing<'_> {
     }
 
     /// The line at `range` of `text` with some lines above and below, as they are shown.
-    fn surroundings(&self, text: &str, range: Range<usize>, above: usize, below: usize) -> Option<Surroundings> {
+    fn surroundings(
+        &self,
+        text: &str,
+        range: Range<usize>,
+        above: usize,
+        below: usize,
+    ) -> Option<Surroundings> {
         let mut passage = String::new();
         let mut start = range.start;
         for _ in 0..above {
@@ -448,7 +485,9 @@ impl PartialOrd for Ranked {
 
 impl Ord for Ranked {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.ratio.total_cmp(&other.ratio).then_with(|| other.index.cmp(&self.index))
+        self.ratio
+            .total_cmp(&other.ratio)
+            .then_with(|| other.index.cmp(&self.index))
     }
 }
 
@@ -463,8 +502,13 @@ struct Surroundings {
 /// What is looked at around a line: lines above and below.
 const SURROUNDINGS: [(usize, usize); 3] = [(0, 0), (0, 4), (2, 6)];
 /// The passages around a name that are considered: which surroundings, bytes before the name, bytes in all.
-const WINDOWS: [(usize, usize, usize); 5] =
-    [(0, 30, 70), (0, 60, 130), (0, 75, 190), (1, 60, 200), (2, 120, 320)];
+const WINDOWS: [(usize, usize, usize); 5] = [
+    (0, 30, 70),
+    (0, 60, 130),
+    (0, 75, 190),
+    (1, 60, 200),
+    (2, 120, 320),
+];
 
 fn push_line(passage: &mut String, line: &str) {
     if !line.is_empty() {
@@ -491,12 +535,16 @@ fn window(line: &str, at: usize, length: usize, before: usize, bytes: usize) -> 
     }
     let mut start = line.floor_char_boundary(at.saturating_sub(before));
     if start > 0 {
-        start = line[start..at].find(' ').map_or(at, |space| start + space + 1);
+        start = line[start..at]
+            .find(' ')
+            .map_or(at, |space| start + space + 1);
     }
     let wanted = line.floor_char_boundary((start + bytes).min(line.len()).max(at + length));
     let mut end = wanted;
     if end < line.len() {
-        end = line[at + length..end].rfind(' ').map_or(end, |space| at + length + space);
+        end = line[at + length..end]
+            .rfind(' ')
+            .map_or(end, |space| at + length + space);
     }
     let shown = line[start..end].trim_end();
     start..start + shown.len()

@@ -22,7 +22,10 @@ pub(crate) struct Moment {
 fn logarithm(count: u32) -> f32 {
     static TABLE: LazyLock<[f32; 2048]> =
         LazyLock::new(|| std::array::from_fn(|count| (count as f32).ln_1p()));
-    TABLE.get(count as usize).copied().unwrap_or_else(|| (count as f32).ln_1p())
+    TABLE
+        .get(count as usize)
+        .copied()
+        .unwrap_or_else(|| (count as f32).ln_1p())
 }
 
 /// The features of a name at a moment.
