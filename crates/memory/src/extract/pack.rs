@@ -329,7 +329,13 @@ impl<'a> Packing<'a> {
             return;
         };
         let mut share = self.share(25);
-        let order = std::iter::once(latest).chain((0..latest.min(1)).chain((1..latest).rev()));
+        let mut order: Vec<usize> = std::iter::once(latest)
+            .chain((0..latest.min(1)).chain((1..latest).rev()))
+            .collect();
+        if !self.focus.is_empty() {
+            // The latest stays in front; of the others those about the focus come first.
+            order[1..].sort_by_key(|index| Reverse(self.focus_in(&requests[*index].text) as u32));
+        }
         for index in order {
             let request: &Request = &requests[index];
             let is_answered = index < latest || extractor.is_waiting;
@@ -476,13 +482,18 @@ impl<'a> Packing<'a> {
 
     fn files(&mut self) {
         let extractor = self.extractor;
-        let mut share = self.share(20);
+        let mut share = self.share(if self.focus.is_empty() { 20 } else { 10 });
         let mut files: Vec<_> = extractor
             .files
             .iter()
             .filter(|file| file.changes > 0)
             .collect();
-        files.sort_by_key(|file| Reverse(file.last_text));
+        files.sort_by_key(|file| {
+            (
+                Reverse(self.focus_in(&file.path) as u32),
+                Reverse(file.last_text),
+            )
+        });
         for file in files {
             let path = self.relative(&file.path);
             let how = match file.last_use {
@@ -565,6 +576,14 @@ impl<'a> Packing<'a> {
                 )
             });
             for statement in found {
+                if statement
+                    .claim
+                    .trim_end_matches(['*', ' '])
+                    .ends_with([':', ','])
+                {
+                    // It announces what follows, which is not in it.
+                    continue;
+                }
                 let entry = match kind {
                     StatementKind::Decision => Entry::KeyDecision {
                         decision: excerpt(&statement.claim, 200),
@@ -719,9 +738,8 @@ impl Statement {
 /// Whether an error line is more than the report that something failed.
 fn says_something(error: &ErrorSeen) -> bool {
     let text = error.text.to_ascii_lowercase();
-    !text
-        .strip_prefix("exit code")
-        .is_some_and(|rest| rest.trim_matches([' ', ':']).parse::<i32>().is_ok())
+    text.strip_prefix("exit code")
+        .is_none_or(|rest| rest.trim_matches([' ', ':']).parse::<i32>().is_err())
 }
 
 fn focus_words(focus: &str) -> Vec<String> {
