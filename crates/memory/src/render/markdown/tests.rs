@@ -193,10 +193,14 @@ proptest! {
     fn no_text_forges_a_line(memory in any_memory()) {
         let markdown = render(&memory);
         let mut headings = Vec::new();
+        let mut labels = Vec::new();
         let mut lines = 0;
         for line in markdown.lines().skip(1) {
             if let Some(title) = line.strip_prefix("## ") {
                 headings.push(Heading::ALL.into_iter().position(|heading| heading.title() == title));
+            } else if [ANSWERED, OPEN].contains(&format!("{line}\n").as_str()) {
+                labels.push(line);
+                prop_assert_eq!(headings.last(), Some(&Some(0)), "under User Intent only");
             } else if !line.is_empty() {
                 prop_assert!(["- ", "> ", "  - (superseded) ", "  > (superseded) "].iter().any(|start| line.starts_with(start)), "{line:?}");
                 let said = line.trim_start();
@@ -210,6 +214,7 @@ proptest! {
         }
         prop_assert!(headings.is_sorted_by(|one, other| one < other), "in order, none twice: {headings:?}");
         prop_assert!(headings.iter().all(Option::is_some));
+        prop_assert!(matches!(labels.as_slice(), [] | ["Answered:"] | ["Answered:", "Open:"]));
         prop_assert_eq!(lines, memory.items.iter().filter(|item| !item_lines(item).is_empty()).count());
         prop_assert!(!markdown.to_lowercase().contains("<session_memory"));
         prop_assert!(!markdown.to_lowercase().contains("</session_memory"));
@@ -227,7 +232,7 @@ proptest! {
 
     #[test]
     fn costs_can_be_summed_up_before_rendering(memory in any_memory()) {
-        let mut bytes = first_line(&memory).len();
+        let mut bytes = first_line(&memory).len() + ANSWERED.len() + OPEN.len();
         for heading in Heading::ALL {
             let lines: usize = heading
                 .sections()
@@ -241,6 +246,7 @@ proptest! {
         }
         let rendered = render(&memory).len();
         let superseded = memory.items.iter().filter(|item| item.status != Status::Active).count();
-        prop_assert!(rendered <= bytes && bytes <= rendered + 2 * superseded);
+        let labels = ANSWERED.len() + OPEN.len();
+        prop_assert!(rendered <= bytes && bytes <= rendered + labels + 2 * superseded);
     }
 }
