@@ -15,6 +15,7 @@ mod said;
 mod tools;
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -67,6 +68,7 @@ pub struct Extractor<'r> {
     folder: Option<String>,
     texts: Vec<Spoken>,
     moment: rank::Moment,
+    prepared: RefCell<passages::Prepared>,
     /// What the texts of tool results are the results of.
     sources: Vec<String>,
     source_index: HashMap<String, u32>,
@@ -203,6 +205,7 @@ impl Extractor<'_> {
             folder: None,
             texts: Vec::new(),
             moment: rank::Moment::default(),
+            prepared: RefCell::default(),
             sources: Vec::new(),
             source_index: HashMap::new(),
             names: Names::default(),

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::document::{Entry, Origin, Provenance};
 
@@ -33,6 +34,23 @@ const GROUP_BYTES_MAX: usize = 4000;
 /// Between passages of one source.
 const BETWEEN: &str = " · ";
 
+/// Where a passage stands: which surroundings, and which part of them.
+type Place = (usize, Range<usize>);
+
+/// Passages that were looked at before, so that one more message costs time for what is new.
+#[derive(Default)]
+pub(super) struct Prepared {
+    /// What the probe costs: another way of counting makes other costs.
+    unit: usize,
+    /// Folder that paths are shown relative to.
+    root: String,
+    /// By line and name.
+    passages: HashMap<(u32, u32), Vec<(Place, Arc<Candidate>)>>,
+}
+
+/// Text of several kinds, by whose cost one way of counting is told from another.
+const PROBE: &str = "fn main() { let größe = HashMap::new(); } // 東京 2026-03-04T12:00:00Z, \"naïve\" /usr/lib/x86_64";
+
 /// Passages that come from the result of one kind of call.
 pub(super) struct Group {
     key: String,
@@ -56,7 +74,7 @@ pub(super) struct Groups {
     groups: HashMap<u32, Group>,
     /// From which text each was taken, in order.
     taken: Vec<u32>,
-    candidates: Vec<Candidate>,
+    candidates: Vec<Arc<Candidate>>,
 }
 
 impl Groups {
@@ -157,7 +175,7 @@ impl Packing<'_> {
                 continue;
             }
             let Some(group) = groups.get_mut(&candidate.text) else {
-                let candidate = candidate.clone();
+                let candidate = Candidate::clone(candidate);
                 self.add_passage(candidate);
                 continue;
             };
@@ -234,7 +252,7 @@ impl Packing<'_> {
         names + focus * FOCUS_WORTH
     }
 
-    fn collect(&self) -> Vec<Candidate> {
+    fn collect(&self) -> Vec<Arc<Candidate>> {
         let names = &self.extractor.names;
         let mut order: Vec<usize> = (0..names.all.len())
             .filter(|name| self.covered[*name] < 2)
@@ -246,51 +264,73 @@ impl Packing<'_> {
             order.truncate(wanted);
         }
         order.sort_by(by_need);
+        let mut prepared = self.extractor.prepared.borrow_mut();
+        let unit = (self.limit.count)(PROBE);
+        if prepared.unit != unit || prepared.root != self.root || !self.focus.is_empty() {
+            *prepared = Prepared {
+                unit,
+                root: self.root.clone(),
+                passages: HashMap::new(),
+            };
+        }
         let mut candidates = Vec::new();
         let mut texts: HashMap<u32, Cow<'_, str>> = HashMap::new();
         let mut lines: HashMap<u32, [Surroundings; SURROUNDINGS.len()]> = HashMap::new();
         let mut seen: HashSet<(u32, usize, usize, usize)> = HashSet::new();
         for name in order {
-            let shown = self.relative(&names.all[name].text);
             for index in &names.all[name].lines {
-                let line = names.lines[*index as usize];
-                let around = lines.entry(*index).or_insert_with(|| {
-                    let text = texts
-                        .entry(line.text)
-                        .or_insert_with(|| self.extractor.texts[line.text as usize].text.decode());
-                    let range = line.start as usize..line.end as usize;
-                    SURROUNDINGS.map(|(above, below)| {
-                        self.surroundings(text, range.clone(), above, below)
-                            .unwrap_or_default()
-                    })
-                });
-                for (which, before, length) in WINDOWS {
-                    let Surroundings { text, at } = &around[which];
-                    let Some(at) = text
-                        .get(*at..)
-                        .and_then(|line| line.find(shown))
-                        .map(|found| at + found)
-                    else {
-                        continue;
-                    };
-                    let range = window(text, at, shown.len(), before, length);
-                    if seen.insert((
-                        *index,
-                        which.min(SURROUNDINGS.len()),
-                        range.start,
-                        range.end,
-                    )) {
-                        candidates.push(self.candidate(
-                            &text[range],
-                            line.text,
-                            line.start as usize,
-                        ));
+                let found = prepared
+                    .passages
+                    .entry((*index, name as u32))
+                    .or_insert_with(|| self.passages(name, *index, &mut texts, &mut lines));
+                for (place, candidate) in found.iter() {
+                    if seen.insert((*index, place.0, place.1.start, place.1.end)) {
+                        candidates.push(Arc::clone(candidate));
                     }
                 }
             }
         }
+        drop(prepared);
         self.focus_candidates(&mut candidates);
         candidates
+    }
+
+    /// The passages around a name in one of its lines, with where they stand.
+    fn passages<'t>(
+        &'t self,
+        name: usize,
+        index: u32,
+        texts: &mut HashMap<u32, Cow<'t, str>>,
+        lines: &mut HashMap<u32, [Surroundings; SURROUNDINGS.len()]>,
+    ) -> Vec<(Place, Arc<Candidate>)> {
+        let names = &self.extractor.names;
+        let line = names.lines[index as usize];
+        let shown = self.relative(&names.all[name].text);
+        let around = lines.entry(index).or_insert_with(|| {
+            let text = texts
+                .entry(line.text)
+                .or_insert_with(|| self.extractor.texts[line.text as usize].text.decode());
+            let range = line.start as usize..line.end as usize;
+            SURROUNDINGS.map(|(above, below)| {
+                self.surroundings(text, range.clone(), above, below)
+                    .unwrap_or_default()
+            })
+        });
+        let mut found: Vec<(Place, Arc<Candidate>)> = Vec::new();
+        for (which, before, length) in WINDOWS {
+            let Surroundings { text, at } = &around[which];
+            let line_text = text.get(*at..).unwrap_or("");
+            let Some(at) = line_text.find(shown).map(|found| at + found) else {
+                continue;
+            };
+            let range = window(text, at, shown.len(), before, length);
+            let place = (which, range.clone());
+            if found.iter().all(|(known, _)| *known != place) {
+                let candidate = self.candidate(&text[range], line.text, line.start as usize);
+                found.push((place, Arc::new(candidate)));
+            }
+        }
+        found
     }
 
     fn candidate(&self, line: &str, text: u32, start: usize) -> Candidate {
@@ -305,7 +345,7 @@ impl Packing<'_> {
     }
 
     /// The newest lines that hold words of the focus.
-    fn focus_candidates(&self, candidates: &mut Vec<Candidate>) {
+    fn focus_candidates(&self, candidates: &mut Vec<Arc<Candidate>>) {
         if self.focus.is_empty() {
             return;
         }
@@ -321,7 +361,7 @@ impl Packing<'_> {
                 let at = self.first_focus(&line).unwrap_or(0);
                 let window = &line[window(&line, at, 1.min(line.len() - at), 80, 200)];
                 if !window.is_empty() && seen.insert(window.to_owned()) {
-                    candidates.push(self.candidate(window, number as u32, 0));
+                    candidates.push(Arc::new(self.candidate(window, number as u32, 0)));
                     count += 1;
                 }
                 if count >= FOCUS_LINES_MAX {
@@ -452,7 +492,7 @@ impl Packing<'_> {
 }
 
 #[derive(Clone)]
-struct Candidate {
+pub(super) struct Candidate {
     cost: usize,
     names: Vec<(usize, u8)>,
     /// Words of the focus in it.
