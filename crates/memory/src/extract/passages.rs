@@ -36,6 +36,8 @@ const BETWEEN: &str = " · ";
 
 /// Where a passage stands: which surroundings, and which part of them.
 type Place = (usize, Range<usize>);
+/// A passage, and where it stands.
+type Placed = (Place, Arc<Candidate>);
 
 /// Passages that were looked at before, so that one more message costs time for what is new.
 #[derive(Default)]
@@ -45,7 +47,7 @@ pub(super) struct Prepared {
     /// Folder that paths are shown relative to.
     root: String,
     /// By line and name.
-    passages: HashMap<(u32, u32), Vec<(Place, Arc<Candidate>)>>,
+    passages: HashMap<(u32, u32), Vec<Placed>>,
 }
 
 /// Text of several kinds, by whose cost one way of counting is told from another.
@@ -302,7 +304,7 @@ impl Packing<'_> {
         index: u32,
         texts: &mut HashMap<u32, Cow<'t, str>>,
         lines: &mut HashMap<u32, [Surroundings; SURROUNDINGS.len()]>,
-    ) -> Vec<(Place, Arc<Candidate>)> {
+    ) -> Vec<Placed> {
         let names = &self.extractor.names;
         let line = names.lines[index as usize];
         let shown = self.relative(&names.all[name].text);
@@ -316,7 +318,7 @@ impl Packing<'_> {
                     .unwrap_or_default()
             })
         });
-        let mut found: Vec<(Place, Arc<Candidate>)> = Vec::new();
+        let mut found: Vec<Placed> = Vec::new();
         for (which, before, length) in WINDOWS {
             let Surroundings { text, at } = &around[which];
             let line_text = text.get(*at..).unwrap_or("");
