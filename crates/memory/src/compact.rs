@@ -15,6 +15,8 @@
 //! # Ok::<(), throughline_memory::compact::CompactError>(())
 //! ```
 
+use std::borrow::Cow;
+
 use throughline_transcript::digest::{Chain, message_digest};
 use throughline_transcript::message::Message;
 
@@ -121,6 +123,14 @@ pub fn compact(messages: &[Message], options: &Options<'_>) -> Result<Compacted,
     if let Some(cwd) = options.cwd {
         extractor = extractor.with_folder(cwd);
     }
+    let prior = options.prior.map(|prior| match options.redactor {
+        Some(redactor) => without_secrets(prior, redactor),
+        None => prior.clone(),
+    });
+    let options = &Options {
+        prior: prior.as_ref(),
+        ..*options
+    };
     let mut fresh = messages;
     let mut prior_fits = None;
     if let Some(prior) = options.prior {
@@ -143,6 +153,19 @@ pub fn compact(messages: &[Message], options: &Options<'_>) -> Result<Compacted,
         extractor.push(message);
     }
     fit(&extractor, options, prior_fits)
+}
+
+/// A prior memory may have been made without taking secrets out, or by hand.
+fn without_secrets(prior: &Memory, redactor: &Redactor) -> Memory {
+    let mut memory = prior.clone();
+    for item in &mut memory.items {
+        for text in item.entry.texts_mut() {
+            if let Cow::Owned(redacted) = redactor.redact(text) {
+                *text = redacted;
+            }
+        }
+    }
+    memory
 }
 
 /// Makes the memory smaller until its rendering keeps to the cap: other forms take more room than Markdown.
@@ -222,6 +245,57 @@ impl Form {
             Self::Object => object::render(memory),
             Self::System => restoring::system_block(memory),
             Self::UserMessage => restoring::user_message(memory),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throughline_transcript::message::{Block, Message, Role};
+
+    use super::*;
+    use crate::document::Entry;
+
+    fn secret() -> String {
+        ["ghp", "_", "a1B2a1B2a1B2", "c3D4c3D4c3D4", "e5F6e5F6e5F6"].concat()
+    }
+
+    #[test]
+    fn no_secret_comes_in_by_the_folder_or_a_prior_memory() {
+        let count = |text: &str| text.len() / 4;
+        let messages = [Message::new(
+            Role::User,
+            vec![Block::text("Please use the staging server.")],
+        )];
+        let cwd = format!("/home/{}", secret());
+        let options = Options {
+            cwd: Some(&cwd),
+            ..Options::new(800, &count)
+        };
+        let first = compact(&messages, &options).unwrap();
+        assert!(!first.text.contains(&secret()), "{}", first.text);
+        let mut prior = first.memory;
+        for item in &mut prior.items {
+            if let Entry::Task { text } | Entry::Correction { text } = &mut item.entry {
+                *text = format!("use {} now", secret());
+            }
+        }
+        let options = Options {
+            prior: Some(&prior),
+            form: Form::Json,
+            ..Options::new(4000, &count)
+        };
+        let second = compact(&messages, &options).unwrap();
+        assert!(!second.text.contains(&secret()), "{}", second.text);
+    }
+
+    #[test]
+    fn a_value_at_the_end_of_an_exclamation_is_still_a_secret() {
+        let value = ["a8f3K2m9", "Qx7Lp4Zt", "6Wv1"].concat();
+        for end in ["!", "。", "…", "@", "—", "."] {
+            let text = format!("set api_key = {value}{end}");
+            let redacted = Redactor::embedded().redact(&text).into_owned();
+            assert!(!redacted.contains(&value), "{redacted}");
         }
     }
 }

@@ -270,6 +270,31 @@ impl Section {
 }
 
 impl Entry {
+    /// All texts of the entry, to be changed.
+    pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let (first, second, third) = match self {
+            Self::Task { text }
+            | Self::CurrentState { text }
+            | Self::CompletedWork { text }
+            | Self::Correction { text }
+            | Self::OpenQuestion { text }
+            | Self::NextStep { text, .. }
+            | Self::Reference { text } => (text, None, None),
+            Self::KeyDecision {
+                decision,
+                reason,
+                constraint,
+            } => (decision, reason.as_mut(), constraint.as_mut()),
+            Self::EliminatedApproach {
+                approach,
+                reason_ruled_out,
+            } => (approach, reason_ruled_out.as_mut(), None),
+            Self::Error { text, resolution } => (text, resolution.as_mut(), None),
+            Self::ToolResult { key, summary } => (summary, Some(key), None),
+        };
+        std::iter::once(first).chain(second).chain(third)
+    }
+
     /// The section that the entry belongs to.
     #[must_use]
     pub fn section(&self) -> Section {

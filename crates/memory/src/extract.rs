@@ -241,8 +241,10 @@ impl<'r> Extractor<'r> {
     /// Shows paths relative to `folder`, the one that the session worked in.
     #[must_use]
     pub fn with_folder(mut self, folder: &str) -> Self {
-        let folder = folder.trim_end_matches('/');
-        self.folder = (folder.len() > 1).then(|| folder.to_owned());
+        let folder = self
+            .without_secrets(folder.trim_end_matches('/'))
+            .into_owned();
+        self.folder = (folder.len() > 1).then_some(folder);
         self
     }
 

@@ -171,11 +171,11 @@ impl Session {
         let times = || messages.iter().filter_map(|message| message.at_ms);
         Self {
             number,
-            id: conversation.id.clone(),
+            id: redacted(&conversation.id),
             parent_id: conversation.parent_id.clone(),
             title: redacted(&words::title(conversation, 100)),
             model: conversation.model.clone(),
-            cwd: conversation.cwd.clone(),
+            cwd: conversation.cwd.as_deref().map(redacted),
             messages: messages.len(),
             turns: messages
                 .iter()

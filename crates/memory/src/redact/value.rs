@@ -136,6 +136,11 @@ const VALUE_BYTES_MIN: usize = 4;
 /// The shortest value that counts as drawn by a machine, in bytes.
 const RANDOM_BYTES_MIN: usize = 12;
 
+/// What may stand behind a value that has no quotes, whether it belongs to it or not.
+const ENDS_OF_SENTENCES: [char; 13] = [
+    '.', ':', '?', '*', '!', '&', '$', '#', '@', '…', '。', '！', '—',
+];
+
 /// The range without what belongs to the text around a value that has no quotes: the full stop of a sentence, the next
 /// parameter of a query.
 pub(super) fn trim(text: &str, range: Range<usize>, is_bare: bool) -> Range<usize> {
@@ -163,6 +168,12 @@ pub(super) fn accepts(kind: Kind, place: &Place<'_>, entropy_min: f64) -> bool {
     let end = place.value.end;
     let value = &place.text[place.value.clone()];
     let value = &value[..value.floor_char_boundary(JUDGED_BYTES_MAX)];
+    // A password may end in such a mark: it goes with the secret, but does not speak against it.
+    let value = if place.is_bare {
+        value.trim_end_matches(ENDS_OF_SENTENCES)
+    } else {
+        value
+    };
     let bytes_min = if kind == Kind::Any {
         1
     } else {
