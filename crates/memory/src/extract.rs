@@ -716,3 +716,46 @@ fn fold(text: &str) -> String {
     }
     folded
 }
+
+#[cfg(test)]
+mod tests {
+    use throughline_transcript::message::{Block, Message, Role};
+
+    use super::*;
+
+    #[test]
+    fn a_memory_does_not_depend_on_those_asked_for_before() {
+        let count = |text: &str| text.len() / 4;
+        let limit = |focus| Limit {
+            tokens: 300,
+            count: &count,
+            focus,
+        };
+        let messages: Vec<Message> = (0..40)
+            .map(|number| {
+                let role = if number % 2 == 0 { Role::User } else { Role::Assistant };
+                let text = format!(
+                    "The parser in src/part_{number}.rs calls readToken{number} and writes logs.\n\
+                     The network layer in /home/ann/shop/src/part_{}.rs retries with backOff{number} twice.",
+                    number / 3
+                );
+                Message::new(role, vec![Block::text(text)])
+            })
+            .collect();
+        let mut asked_often = Extractor::new();
+        for message in &messages {
+            asked_often.push(message);
+            asked_often.memory(&limit(Some("network retries")));
+            asked_often.memory(&limit(None));
+        }
+        asked_often.memory(&limit(Some("network retries")));
+        let mut asked_once = Extractor::new();
+        for message in &messages {
+            asked_once.push(message);
+        }
+        assert_eq!(
+            asked_often.memory(&limit(None)),
+            asked_once.memory(&limit(None))
+        );
+    }
+}

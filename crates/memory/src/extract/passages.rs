@@ -42,12 +42,23 @@ type Placed = (Place, Arc<Candidate>);
 /// Passages that were looked at before, so that one more message costs time for what is new.
 #[derive(Default)]
 pub(super) struct Prepared {
+    basis: Basis,
+    /// By line and name.
+    passages: HashMap<(u32, u32), Vec<Placed>>,
+}
+
+/// What a passage was judged by: with another basis all are looked at anew, so that a memory never depends on which
+/// memories were asked for before.
+#[derive(Default, PartialEq)]
+struct Basis {
     /// What the probe costs: another way of counting makes other costs.
     unit: usize,
     /// Folder that paths are shown relative to.
     root: String,
-    /// By line and name.
-    passages: HashMap<(u32, u32), Vec<Placed>>,
+    /// How many names are below that folder.
+    relatives: usize,
+    /// Words of the focus.
+    focus: Vec<String>,
 }
 
 /// Text of several kinds, by whose cost one way of counting is told from another.
@@ -268,10 +279,15 @@ impl Packing<'_> {
         order.sort_by(by_need);
         let mut prepared = self.extractor.prepared.borrow_mut();
         let unit = (self.limit.count)(PROBE);
-        if prepared.unit != unit || prepared.root != self.root || !self.focus.is_empty() {
+        let basis = Basis {
+            unit,
+            root: self.root.clone(),
+            relatives: self.relatives.len(),
+            focus: self.focus.clone(),
+        };
+        if prepared.basis != basis {
             *prepared = Prepared {
-                unit,
-                root: self.root.clone(),
+                basis,
                 passages: HashMap::new(),
             };
         }

@@ -1,7 +1,7 @@
 //! How likely it is that the rest of the session needs a name.
 //!
 //! A logistic model over a few plain features of a name's use. Its weights were fitted on real sessions that were cut
-//! in the middle (`throughline-bench features` writes the table that they are fitted on).
+//! in the middle (`throughline-bench recall --features` writes the table that they are fitted on).
 
 use std::sync::LazyLock;
 
@@ -103,9 +103,9 @@ pub(crate) fn need(name: &Name, moment: Moment) -> f32 {
         .zip(WEIGHTS)
         .map(|(feature, weight)| feature * weight)
         .sum();
-    let uses_words_only = name.counts[Class::Written as usize] == name.counts.iter().sum::<u32>();
+    let is_only_written = name.counts[Class::Written as usize] == name.counts.iter().sum::<u32>();
     let probability = 1.0 / (1.0 + (-(sum + INTERCEPT)).exp());
-    if uses_words_only { 0.0 } else { probability }
+    if is_only_written { 0.0 } else { probability }
 }
 
 const INTERCEPT: f32 = -0.831;
