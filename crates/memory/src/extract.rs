@@ -745,10 +745,10 @@ mod tests {
         let mut asked_often = Extractor::new();
         for message in &messages {
             asked_often.push(message);
-            asked_often.memory(&limit(Some("network retries")));
-            asked_often.memory(&limit(None));
+            let _ = asked_often.memory(&limit(Some("network retries")));
+            let _ = asked_often.memory(&limit(None));
         }
-        asked_often.memory(&limit(Some("network retries")));
+        let _ = asked_often.memory(&limit(Some("network retries")));
         let mut asked_once = Extractor::new();
         for message in &messages {
             asked_once.push(message);
