@@ -155,6 +155,46 @@ pub fn compact(messages: &[Message], options: &Options<'_>) -> Result<Compacted,
     fit(&extractor, options, prior_fits)
 }
 
+/// The next version of the memory of a session that is running: `fresh` are the messages after those that `prior`
+/// covers, and `chain` is the digest of the messages before them. The messages that are covered are not needed.
+///
+/// [`Options::prior`] is not looked at.
+///
+/// # Errors
+/// If there are no messages and no prior memory, or the cap is below what an empty document takes.
+pub fn compact_after(
+    prior: Option<&Memory>,
+    chain: Chain,
+    fresh: &[Message],
+    options: &Options<'_>,
+) -> Result<Compacted, CompactError> {
+    if fresh.is_empty() && prior.is_none() {
+        return Err(CompactError::Empty);
+    }
+    let prior = prior.map(|prior| match options.redactor {
+        Some(redactor) => without_secrets(prior, redactor),
+        None => prior.clone(),
+    });
+    let options = &Options {
+        prior: prior.as_ref(),
+        ..*options
+    };
+    let mut extractor = Extractor::new();
+    if let Some(redactor) = options.redactor {
+        extractor = extractor.with_redactor(redactor);
+    }
+    if let Some(cwd) = options.cwd {
+        extractor = extractor.with_folder(cwd);
+    }
+    if let Some(prior) = options.prior {
+        extractor = extractor.after(prior, chain);
+    }
+    for message in fresh {
+        extractor.push(message);
+    }
+    fit(&extractor, options, options.prior.map(|_| true))
+}
+
 /// A prior memory may have been made without taking secrets out, or by hand.
 fn without_secrets(prior: &Memory, redactor: &Redactor) -> Memory {
     let mut memory = prior.clone();

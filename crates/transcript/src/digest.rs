@@ -21,6 +21,12 @@ impl Digest {
     pub fn as_bytes(&self) -> &[u8; 32] {
         self.0.as_bytes()
     }
+
+    /// The digest with these bytes, as they were kept.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(blake3::Hash::from_bytes(bytes))
+    }
 }
 
 impl fmt::Display for Digest {
@@ -66,6 +72,12 @@ impl Chain {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The prefix that has this digest.
+    #[must_use]
+    pub fn at(digest: Digest) -> Self {
+        Self(digest)
     }
 
     /// Adds a message and gives the digest of the prefix that ends with it.

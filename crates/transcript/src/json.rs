@@ -120,6 +120,14 @@ impl Raw {
         Ok((Self(slice(text, start, end)), end))
     }
 
+    /// A string that says `text`.
+    #[must_use]
+    pub fn string(text: &str) -> Self {
+        let mut literal = String::with_capacity(text.len() + 2);
+        write_string(text, &mut literal);
+        Self(ByteString::from(literal))
+    }
+
     /// The value as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -90,6 +90,7 @@ pub mod lines;
 pub mod message;
 pub mod read;
 pub mod refusal;
+pub mod request;
 pub mod source;
 pub mod splice;
 pub mod text;

@@ -36,6 +36,15 @@ pub fn user_message(memory: &Memory) -> String {
     block(memory, Place::FirstUserMessage)
 }
 
+/// What follows a memory that covers the latest request of the user: the request, word for word. A step of a long tool
+/// loop that has left the window answers it still.
+#[must_use]
+pub fn latest_request(text: &str) -> String {
+    format!(
+        "The latest request of the user, word for word; the messages that follow are work on it:\n\n{text}\n"
+    )
+}
+
 /// Everything that stands before the first heading: the opening mark and what the block is.
 #[must_use]
 pub fn opening(memory: &Memory, place: Place) -> String {
