@@ -37,6 +37,13 @@ pub use pack::Limit;
 use said::Said;
 use tools::{FileUse, PlanStep};
 
+/// Whether every step of the plan that a call writes down is done; `None` for a call that writes no plan.
+#[must_use]
+pub fn is_plan_done(call: &ToolCall) -> Option<bool> {
+    let plan = tools::action(call).plan?;
+    (!plan.is_empty()).then(|| plan.iter().all(|step| step.state == tools::PlanState::Done))
+}
+
 /// Of a text from a person or the model this much is read, bytes; the rest is in the archive.
 const SPOKEN_BYTES_MAX: usize = 40_000;
 /// Of a tool result this much is read from its start and from its end, bytes.

@@ -1,0 +1,563 @@
+//! The engine: what is known of a session, and what follows from what happens to it.
+
+mod asked;
+mod build;
+mod history;
+mod request;
+mod swap;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use throughline_transcript::digest::{Chain, Digest};
+use throughline_transcript::message::Message;
+use throughline_transcript::tokens::ContextMeter;
+
+use self::asked::Asked;
+use self::build::Running;
+use self::request::Waiting;
+use crate::budget::{Budget, Time};
+use crate::event::{Event, Halt, Reason};
+use crate::input::{Input, Pin};
+use crate::live::Live;
+use crate::output::{Adoption, Output};
+use crate::phase::{Phase, PhaseDetector};
+use crate::settings::{Compactor, Fallback, Mode, Settings};
+use crate::version::{Adopted, Past, Version, VersionOrigin};
+
+/// One session. See the crate for how it is driven.
+#[derive(Debug)]
+pub struct Engine {
+    settings: Settings,
+    overhead_tokens: u64,
+    overhead_bytes: u64,
+    live: Live,
+    epoch: u64,
+    /// Reasoning in messages before this belongs to another prefix.
+    thinking_from: usize,
+    adopted: Option<Adopted>,
+    past: Option<Past>,
+    /// The newest memory by the model that is not adopted.
+    ready: Option<Arc<Version>>,
+    /// The newest draft.
+    draft: Option<Arc<Version>>,
+    drafting: Option<Running>,
+    updating: Option<Running>,
+    tickets: u64,
+    /// Number of the newest version that was kept.
+    number: u32,
+    pins: Vec<Pin>,
+    meter: ContextMeter,
+    /// Estimated tokens of the last request, until its answer is reported.
+    asked_tokens: Option<u64>,
+    /// Tokens of messages after the answer to the last reported request, estimated.
+    added_tokens: u64,
+    last_request: Option<LastRequest>,
+    last_request_at: Option<Time>,
+    /// Live tokens when the last order was made in this epoch.
+    ordered_at: Option<u64>,
+    calls_since_order: u32,
+    since_swap: SinceSwap,
+    phases: PhaseDetector,
+    phase: Option<Phase>,
+    must_shrink: bool,
+    window_learned: Option<u64>,
+    halt: Option<Stopped>,
+    /// The model is not asked before this.
+    rest_until: Option<Time>,
+    failures: u32,
+    asked: Option<Asked>,
+    waiting: Option<Waiting>,
+    outputs: VecDeque<Output>,
+}
+
+/// The last request that was planned.
+#[derive(Clone, Copy, Debug)]
+struct LastRequest {
+    epoch: u64,
+    end: usize,
+}
+
+/// What has happened since the last swap.
+#[derive(Clone, Copy, Debug, Default)]
+struct SinceSwap {
+    turns: u32,
+    tool_calls: u32,
+    requests: u64,
+}
+
+/// Why nothing is compacted, and how large the live messages were when that was found.
+#[derive(Clone, Debug)]
+struct Stopped {
+    halt: Halt,
+    live_tokens: u64,
+}
+
+/// Everything that an engine needs to go on with a session that was stored.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// What requests are made with; `None` if that was never said.
+    pub adoption: Option<Adoption>,
+    /// The memory that it names.
+    pub version: Option<Version>,
+    /// Digest of the messages that are covered.
+    pub chain: Digest,
+    /// The messages after them.
+    pub messages: Vec<Message>,
+    /// What the adoption quotes, if it quotes anything: those messages.
+    pub quoted: Vec<Message>,
+    /// A newer version that was not adopted.
+    pub ready: Option<Version>,
+    /// Number of the newest version that was ever kept.
+    pub number: u32,
+    /// When the last request was sent.
+    pub last_request_at: Option<Time>,
+    /// Pinned facts.
+    pub pins: Vec<Pin>,
+}
+
+impl Default for Snapshot {
+    fn default() -> Self {
+        Self {
+            adoption: None,
+            version: None,
+            chain: Chain::new().digest(),
+            messages: Vec::new(),
+            quoted: Vec::new(),
+            ready: None,
+            number: 0,
+            last_request_at: None,
+            pins: Vec::new(),
+        }
+    }
+}
+
+/// Where a session stands, for people and dashboards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Tokens of the next request, estimated and corrected.
+    pub tokens: u64,
+    /// The part of it that is system prompt and tools.
+    pub overhead: u64,
+    /// Tokens of the memory in it.
+    pub memory: u64,
+    /// Where building begins.
+    pub soft: u64,
+    /// Where the memory is swapped in.
+    pub hard: u64,
+    /// The largest prompt.
+    pub limit: u64,
+    /// The epoch.
+    pub epoch: u64,
+    /// Messages that the adopted memory stands for.
+    pub cover: usize,
+    /// Messages of the transcript.
+    pub messages: usize,
+    /// Number of the adopted version.
+    pub version: Option<u32>,
+    /// Cover of the memory that would be swapped in now.
+    pub ready_cover: Option<usize>,
+    /// Whether a model is making a memory.
+    pub is_updating: bool,
+    /// Why nothing is compacted.
+    pub halt: Option<Halt>,
+}
+
+/// What a swap would do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Preview {
+    /// The memory that would be swapped in.
+    pub version: Arc<Version>,
+    /// Messages that would be covered, on top of those that are.
+    pub covers: (usize, usize),
+    /// Tokens of the context before.
+    pub tokens_before: u64,
+    /// Tokens of the context after.
+    pub tokens_after: u64,
+    /// What the adopted memory says and the new one does not: ids and texts.
+    pub drops: Vec<(String, String)>,
+}
+
+impl Engine {
+    /// An engine for a session that has not begun.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self::restore(settings, Snapshot::default())
+    }
+
+    /// An engine that goes on with a stored session. It starts nothing by itself: that begins with the first input.
+    #[must_use]
+    pub fn restore(settings: Settings, snapshot: Snapshot) -> Self {
+        let cover = snapshot
+            .version
+            .as_ref()
+            .map_or(0, |version| version.cover());
+        let mut live = Live::new(cover, snapshot.chain);
+        let mut phases = PhaseDetector::default();
+        let mut since_swap = SinceSwap::default();
+        for message in snapshot.messages {
+            phases.push(&message);
+            since_swap.turns += u32::from(message.begins_turn());
+            since_swap.tool_calls += live.push(message, &settings.counter).tool_calls;
+        }
+        let epoch = snapshot
+            .adoption
+            .as_ref()
+            .map_or(0, |adoption| adoption.epoch);
+        let thinking_from = snapshot
+            .adoption
+            .as_ref()
+            .map_or(0, |adoption| adoption.at_messages);
+        let adopted = snapshot
+            .adoption
+            .zip(snapshot.version)
+            .map(|(adoption, version)| {
+                let request = adoption
+                    .quoted
+                    .map(|(first, _)| crate::live::Request::of(first, &snapshot.quoted).text);
+                Adopted::new(Arc::new(version), adoption, request.as_deref(), &settings)
+            });
+        let ready = snapshot
+            .ready
+            .filter(|version| version.cover() > cover)
+            .filter(|version| {
+                live.chain_at(version.cover())
+                    .is_some_and(|chain| version.fits(chain))
+            })
+            .map(Arc::new);
+        Self {
+            settings,
+            overhead_tokens: 0,
+            overhead_bytes: 0,
+            live,
+            epoch,
+            thinking_from,
+            adopted,
+            past: None,
+            ready,
+            draft: None,
+            drafting: None,
+            updating: None,
+            tickets: 0,
+            number: snapshot.number,
+            pins: snapshot.pins,
+            meter: ContextMeter::default(),
+            asked_tokens: None,
+            added_tokens: 0,
+            last_request: None,
+            last_request_at: snapshot.last_request_at,
+            ordered_at: None,
+            calls_since_order: 0,
+            since_swap,
+            phases,
+            phase: None,
+            must_shrink: false,
+            window_learned: None,
+            halt: None,
+            rest_until: None,
+            failures: 0,
+            asked: None,
+            waiting: None,
+            outputs: VecDeque::new(),
+        }
+    }
+
+    /// Takes in what happened at `now`. Drain [`Engine::poll`] afterwards.
+    pub fn handle(&mut self, now: Time, input: Input) {
+        match input {
+            Input::Overhead { tokens, bytes } => {
+                self.overhead_tokens = tokens;
+                self.overhead_bytes = bytes;
+                self.look_again();
+            }
+            Input::Appended(message) => self.appended(message),
+            Input::Truncated { messages } => self.truncated(messages),
+            Input::Cleared => self.cleared(),
+            Input::RequestWanted => self.request_wanted(now),
+            Input::Answered { context } => self.answered(context),
+            Input::Overflowed { window } => self.overflowed(window),
+            Input::Drafted { ticket, result } => self.drafted(now, ticket, result),
+            Input::Updated { ticket, result } => self.updated(now, ticket, result),
+            Input::WaitedEnough => self.waited_enough(now),
+            Input::Compact(compaction) => self.compaction_wanted(now, compaction),
+            Input::Cancel => self.cancel(),
+            Input::Undo => self.undo(),
+            Input::Pin(pin) => self.pin(pin),
+            Input::Unpin { id } => self.unpin(&id),
+            Input::PhaseEnded => self.phase = Some(Phase::Announced),
+            Input::Configured(settings) => self.configured(*settings),
+            Input::Given(memory) => self.given(*memory),
+            Input::FrameChanged => self.frame_changed(),
+        }
+        self.stop_waiting_for_nothing(now);
+        self.build_if_due(now);
+    }
+
+    /// The next thing to do; `None` when there is nothing left.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The memory that requests are made with.
+    #[must_use]
+    pub fn memory(&self) -> Option<&Arc<Version>> {
+        self.adopted.as_ref().map(|adopted| &adopted.version)
+    }
+
+    /// Messages of the whole transcript.
+    #[must_use]
+    pub fn messages(&self) -> usize {
+        self.live.end()
+    }
+
+    /// The messages that are not covered.
+    #[must_use]
+    pub fn tail(&self) -> &[Message] {
+        self.live.messages()
+    }
+
+    /// Digest of the whole transcript.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.live
+            .chain_at(self.live.end())
+            .unwrap_or_else(|| Chain::new().digest())
+    }
+
+    /// Facts that are pinned.
+    #[must_use]
+    pub fn pins(&self) -> &[Pin] {
+        &self.pins
+    }
+
+    /// Where the session stands.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let budget = self.budget();
+        Status {
+            tokens: self.context(),
+            overhead: self.overhead_tokens,
+            memory: self.adopted.as_ref().map_or(0, |adopted| adopted.tokens),
+            soft: budget.at(self.settings.soft),
+            hard: budget.at(self.mark()),
+            limit: budget.limit(),
+            epoch: self.epoch,
+            cover: self.live.first(),
+            messages: self.live.end(),
+            version: self.memory().map(|version| version.memory.version),
+            ready_cover: self.candidate().map(|version| version.cover()),
+            is_updating: self.updating.is_some(),
+            halt: self.halt.as_ref().map(|stopped| stopped.halt.clone()),
+        }
+    }
+
+    /// What a swap would do now; `None` if no memory is ready. [`Input::Compact`] with
+    /// [`crate::Swapping::Preview`] has one prepared.
+    #[must_use]
+    pub fn preview(&self) -> Option<Preview> {
+        let version = self.candidate()?;
+        let kept: Vec<&str> = version
+            .memory
+            .items
+            .iter()
+            .map(|item| item.id.as_str())
+            .collect();
+        let drops = self.memory().map_or_else(Vec::new, |adopted| {
+            adopted
+                .memory
+                .items
+                .iter()
+                .filter(|item| !kept.contains(&item.id.as_str()))
+                .map(|item| (item.id.clone(), item.entry.text().to_owned()))
+                .collect()
+        });
+        Some(Preview {
+            covers: (self.live.first(), version.cover()),
+            tokens_before: self.context(),
+            tokens_after: self.context_with(version),
+            drops,
+            version: Arc::clone(version),
+        })
+    }
+
+    fn budget(&self) -> Budget {
+        Budget {
+            window: self.window_learned.map_or(self.settings.window, |learned| {
+                learned.min(self.settings.window)
+            }),
+            output_reserve: self.settings.output_reserve,
+            overhead: self.overhead_tokens,
+        }
+    }
+
+    /// The mark at which a swap is due.
+    fn mark(&self) -> crate::budget::Mark {
+        match self.settings.mode {
+            Mode::Traditional => self.settings.threshold,
+            Mode::Instant | Mode::Off => self.settings.hard,
+        }
+    }
+
+    /// Estimated tokens of the next request, not corrected.
+    fn estimate(&self) -> u64 {
+        self.overhead_tokens
+            + self.adopted.as_ref().map_or(0, |adopted| adopted.tokens)
+            + self.live.tokens()
+    }
+
+    /// Tokens of the next request.
+    fn context(&self) -> u64 {
+        self.meter.next(self.estimate(), self.added_tokens)
+    }
+
+    /// Tokens of the next request if this version were adopted.
+    fn context_with(&self, version: &Version) -> u64 {
+        let request = self.quoted_by(version.cover());
+        let (_, tokens) = crate::version::with_request(
+            version,
+            request.as_ref().map(|request| request.text.as_str()),
+            &self.settings,
+        );
+        self.meter
+            .calibration()
+            .apply(self.overhead_tokens + tokens + self.live.tokens_from(version.cover()))
+    }
+
+    fn bytes(&self) -> u64 {
+        self.overhead_bytes
+            + self
+                .adopted
+                .as_ref()
+                .map_or(0, |adopted| adopted.text.len() as u64)
+            + self.live.bytes()
+    }
+
+    /// Whether nothing is to be compacted; ends that where something has changed.
+    fn is_halted(&mut self) -> bool {
+        let Some(stopped) = &self.halt else {
+            return false;
+        };
+        let has_grown = self.live.tokens() >= stopped.live_tokens + self.settings.step_tokens();
+        if matches!(stopped.halt, Halt::NoGain { .. }) && has_grown {
+            self.look_again();
+            return false;
+        }
+        true
+    }
+
+    /// Something has changed on which a halt may have depended.
+    fn look_again(&mut self) {
+        if self.halt.take().is_some() {
+            self.event(Event::Resumed);
+        }
+    }
+
+    fn stop(&mut self, halt: Halt) {
+        if self.halt.as_ref().is_some_and(|stopped| {
+            std::mem::discriminant(&stopped.halt) == std::mem::discriminant(&halt)
+        }) {
+            return;
+        }
+        self.event(Event::Halted(halt.clone()));
+        self.halt = Some(Stopped {
+            halt,
+            live_tokens: self.live.tokens(),
+        });
+    }
+
+    fn event(&mut self, event: Event) {
+        self.outputs.push_back(Output::Event(event));
+    }
+
+    fn configured(&mut self, settings: Settings) {
+        if settings.window != self.settings.window {
+            // What was learned was learned of another model.
+            self.window_learned = None;
+        }
+        let is_other_counter = settings.counter.family() != self.settings.counter.family();
+        self.settings = settings;
+        if is_other_counter {
+            self.recount();
+        }
+        self.look_again();
+    }
+
+    /// The newest memory that could be swapped in, the model's before the draft unless it leaves too much.
+    fn candidate(&self) -> Option<&Arc<Version>> {
+        let goal = self.budget().at(self.settings.soft);
+        let usable = |version: &&Arc<Version>| {
+            version.cover() > self.live.first()
+                && self
+                    .live
+                    .chain_at(version.cover())
+                    .is_some_and(|chain| version.fits(chain))
+        };
+        let ready = self.ready.as_ref().filter(usable);
+        let draft = self
+            .draft
+            .as_ref()
+            .filter(usable)
+            .filter(|_| self.may_use_drafts());
+        match (ready, draft) {
+            (Some(ready), Some(draft)) => {
+                let after = self.context_with(ready);
+                let is_good = after <= goal || after <= self.context_with(draft);
+                Some(if is_good { ready } else { draft })
+            }
+            (Some(ready), None) => Some(ready),
+            (None, draft) => draft,
+        }
+    }
+
+    /// Whether a memory by code alone may be swapped in.
+    fn may_use_drafts(&self) -> bool {
+        self.settings.compactor == Compactor::Extractive
+            || self.settings.fallback == Fallback::Draft
+    }
+
+    fn pin(&mut self, pin: Pin) {
+        self.pins.retain(|known| known.id != pin.id);
+        self.pins.push(pin);
+    }
+
+    fn unpin(&mut self, id: &str) {
+        let Some(at) = self.pins.iter().position(|pin| pin.id == id) else {
+            return;
+        };
+        let pin = self.pins.remove(at);
+        for slot in [&mut self.ready, &mut self.draft] {
+            if let Some(version) = slot.take() {
+                *slot = Some(Arc::new(
+                    Version::clone(&version).without_pin(&pin, &self.settings),
+                ));
+            }
+        }
+    }
+
+    fn given(&mut self, mut memory: throughline_memory::document::Memory) {
+        let cover = memory.cover.messages;
+        let Some(chain) = self
+            .live
+            .chain_at(cover)
+            .filter(|chain| memory.cover.digest == chain.to_string())
+        else {
+            self.event(Event::Skipped {
+                due: Reason::Given,
+                reason: crate::event::Skipped::NothingToCover,
+            });
+            return;
+        };
+        memory.cover.digest = chain.to_string();
+        let version = Version::new(memory, VersionOrigin::Given, &self.settings);
+        self.adopt(Arc::new(version), Reason::Given, None);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,487 @@
+//! Having memories made: when, of what, and what becomes of them.
+
+use std::sync::Arc;
+
+use throughline_memory::document::Memory;
+use throughline_transcript::cut::LatestRequest;
+
+use super::Engine;
+use crate::budget::{Mark, Time};
+use crate::event::{
+    BuildKind, Dropped, Event, Halt, Outcome, Reason, Refused, Skipped, UpdateFailure,
+};
+use crate::live::ends_with_open_calls;
+use crate::output::{Order, Output, Plan, Ticket, UpdateOrder};
+use crate::settings::{Compactor, Mode};
+use crate::version::{Version, VersionOrigin};
+
+/// A memory that is being made.
+#[derive(Clone, Debug)]
+pub(super) struct Running {
+    pub(super) ticket: Ticket,
+    pub(super) epoch: u64,
+    pub(super) cover: usize,
+    pub(super) at: Time,
+    pub(super) reason: Reason,
+    pub(super) order: Order,
+}
+
+/// How much of the end an order leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keeping {
+    /// As the settings say.
+    Usual,
+    /// As little as cuts allow.
+    Least,
+}
+
+impl Engine {
+    /// Orders a memory if one is due.
+    pub(super) fn build_if_due(&mut self, now: Time) {
+        if self.settings.mode != Mode::Instant || self.drafting.is_some() || self.is_halted() {
+            return;
+        }
+        let Some(reason) = self.build_reason() else {
+            return;
+        };
+        if self.is_overhead_too_large() {
+            return;
+        }
+        self.order_draft(now, reason, Keeping::Usual, None);
+    }
+
+    fn build_reason(&self) -> Option<Reason> {
+        let is_filling = self.context() >= self.budget().at(self.settings.soft);
+        let is_heavy = self
+            .settings
+            .body_bytes_max
+            .is_some_and(|max| self.bytes() >= max / 2);
+        let step = self.settings.step_tokens();
+        let Some(ordered_at) = self.ordered_at else {
+            return match (is_filling, is_heavy) {
+                (true, _) => Some(Reason::SoftMark),
+                (false, true) => Some(Reason::BodyBytes),
+                (false, false) => self.triggered().filter(|_| self.candidate().is_none()),
+            };
+        };
+        let growth = self.live.tokens().saturating_sub(ordered_at);
+        let is_break =
+            self.settings.step.at_breaks
+                && growth >= step / 2
+                && self.live.messages().last().is_some_and(|last| {
+                    last.role == throughline_transcript::message::Role::Assistant
+                })
+                && !ends_with_open_calls(self.live.messages());
+        let has_called = self
+            .settings
+            .step
+            .tool_calls
+            .is_some_and(|calls| self.calls_since_order >= calls);
+        ((growth >= step || is_break || has_called) && (is_filling || is_heavy))
+            .then_some(Reason::Grown)
+    }
+
+    /// Whether no compaction can bring the context below its mark; says so once.
+    pub(super) fn is_overhead_too_large(&mut self) -> bool {
+        let budget = self.budget();
+        let is_too_large = match self.mark() {
+            Mark::Tokens(_) => self.overhead_tokens >= budget.at(self.mark()),
+            // The mark moves with the overhead, but a memory and a request have to find room.
+            Mark::Permille(_) => budget.usable() < self.settings.memory_tokens_max.min(200),
+        };
+        if is_too_large {
+            self.stop(Halt::Overhead {
+                overhead: self.overhead_tokens,
+                limit: budget.limit(),
+            });
+        }
+        is_too_large
+    }
+
+    /// Where a memory would end.
+    fn cut(&self, keeping: Keeping) -> usize {
+        let budget = self.budget();
+        let keep = match keeping {
+            Keeping::Usual => budget.amount(self.settings.keep),
+            Keeping::Least => 0,
+        };
+        let begins = self.settings.tail_begins;
+        let cut = self.live.cut(keep, LatestRequest::InTail, begins);
+        let goal = budget.at(self.settings.soft);
+        let calibration = self.meter.calibration();
+        let after = |cut: usize| {
+            calibration.apply(
+                self.overhead_tokens + self.settings.memory_tokens_max + self.live.tokens_from(cut),
+            )
+        };
+        let is_light = self
+            .settings
+            .body_bytes_max
+            .is_none_or(|max| self.live.bytes_from(cut) + self.overhead_bytes < max / 2);
+        if after(cut) <= goal && is_light {
+            return cut;
+        }
+        // A tool loop that fills the window: its request is quoted behind the memory.
+        cut.max(self.live.cut(keep, LatestRequest::MayBeCovered, begins))
+    }
+
+    /// Orders a draft; says whether there was anything to cover.
+    pub(super) fn order_draft(
+        &mut self,
+        now: Time,
+        reason: Reason,
+        keeping: Keeping,
+        focus: Option<String>,
+    ) -> bool {
+        self.ordered_at = Some(self.live.tokens());
+        self.calls_since_order = 0;
+        let cut = self.cut(keeping);
+        if cut <= self.live.first() {
+            self.event(Event::Skipped {
+                due: reason,
+                reason: Skipped::NothingToCover,
+            });
+            return false;
+        }
+        if focus.is_none()
+            && self
+                .draft
+                .as_ref()
+                .is_some_and(|draft| draft.cover() == cut)
+        {
+            return false;
+        }
+        let prior = self
+            .ready
+            .as_ref()
+            .filter(|ready| ready.cover() > self.live.first() && ready.cover() <= cut)
+            .or(self.memory())
+            .cloned();
+        let first = prior
+            .as_ref()
+            .map_or(self.live.first(), |prior| prior.cover());
+        let Some(chain) = self.live.chain_at(first) else {
+            return false;
+        };
+        let order = Order {
+            ticket: self.next_ticket(),
+            epoch: self.epoch,
+            prior,
+            chain,
+            first,
+            messages: self.live.between(first, cut).to_vec(),
+            tokens_max: self.settings.memory_tokens_max,
+            focus,
+        };
+        let tokens = self
+            .live
+            .tokens_from(first)
+            .saturating_sub(self.live.tokens_from(cut));
+        self.event(Event::BuildStarted {
+            ticket: order.ticket,
+            kind: BuildKind::Draft,
+            reason,
+            cover: cut,
+            tokens,
+        });
+        self.drafting = Some(Running {
+            ticket: order.ticket,
+            epoch: self.epoch,
+            cover: cut,
+            at: now,
+            reason,
+            order: order.clone(),
+        });
+        self.outputs.push_back(Output::Draft(order));
+        true
+    }
+
+    fn next_ticket(&mut self) -> Ticket {
+        self.tickets += 1;
+        Ticket(self.tickets)
+    }
+
+    pub(super) fn drafted(
+        &mut self,
+        now: Time,
+        ticket: Ticket,
+        result: Result<Memory, UpdateFailure>,
+    ) {
+        let Some(running) = self.drafting.take_if(|running| running.ticket == ticket) else {
+            self.event(Event::Dropped {
+                ticket,
+                reason: Dropped::NotOrdered,
+            });
+            return;
+        };
+        let kind = BuildKind::Draft;
+        let version = result.and_then(|memory| {
+            self.accept(now, &running, kind, memory)
+                .map_err(|reason| UpdateFailure {
+                    class: "refused".to_owned(),
+                    message: reason,
+                    retry_after_ms: None,
+                })
+        });
+        match version {
+            Ok(version) => {
+                let draft = Arc::new(version);
+                self.draft = Some(Arc::clone(&draft));
+                if self.wants_model(now) {
+                    self.order_update(now, running, &draft);
+                } else if self.settings.compactor == Compactor::Model && self.updating.is_none() {
+                    self.finish_asked_without_model("the model is not asked after its failures");
+                } else if self.settings.compactor == Compactor::Extractive {
+                    self.finish_asked(&draft);
+                }
+            }
+            Err(reason) => {
+                self.event(Event::Failed {
+                    ticket,
+                    kind,
+                    reason: reason.clone(),
+                    in_a_row: 1,
+                });
+                self.end_asked(Outcome::Refused {
+                    reason: reason.message,
+                });
+            }
+        }
+        self.go_on_waiting(now, kind);
+    }
+
+    fn wants_model(&self, now: Time) -> bool {
+        self.settings.compactor == Compactor::Model
+            && self.updating.is_none()
+            && (self.asked.is_some() || self.rest_until.is_none_or(|until| now >= until))
+    }
+
+    fn order_update(&mut self, now: Time, drafted: Running, draft: &Arc<Version>) {
+        let order = Order {
+            ticket: self.next_ticket(),
+            ..drafted.order
+        };
+        if self.rest_until.take().is_some() {
+            self.event(Event::Resumed);
+        }
+        self.event(Event::BuildStarted {
+            ticket: order.ticket,
+            kind: BuildKind::Model,
+            reason: drafted.reason,
+            cover: drafted.cover,
+            tokens: self
+                .live
+                .tokens_from(order.first)
+                .saturating_sub(self.live.tokens_from(drafted.cover)),
+        });
+        self.updating = Some(Running {
+            ticket: order.ticket,
+            epoch: self.epoch,
+            cover: drafted.cover,
+            at: now,
+            reason: drafted.reason,
+            order: Order {
+                messages: Vec::new(),
+                ..order.clone()
+            },
+        });
+        let mut live = self.plan();
+        if ends_with_open_calls(self.live.messages()) {
+            // Nothing may be said between a call and its result.
+            live.end -= 1;
+        }
+        self.outputs.push_back(Output::Update(UpdateOrder {
+            order,
+            draft: Arc::new(draft.memory.clone()),
+            live,
+        }));
+    }
+
+    pub(super) fn updated(
+        &mut self,
+        now: Time,
+        ticket: Ticket,
+        result: Result<Memory, UpdateFailure>,
+    ) {
+        let Some(running) = self.updating.take_if(|running| running.ticket == ticket) else {
+            self.event(Event::Dropped {
+                ticket,
+                reason: Dropped::NotOrdered,
+            });
+            return;
+        };
+        let kind = BuildKind::Model;
+        if running.epoch + 1 < self.epoch {
+            self.drop_late(ticket, Dropped::TwoSwaps);
+        } else if running.cover <= self.live.first() {
+            self.drop_late(ticket, Dropped::Overtaken);
+        } else {
+            let version = result.and_then(|memory| {
+                self.accept(now, &running, kind, memory)
+                    .map_err(|message| UpdateFailure {
+                        class: "refused".to_owned(),
+                        message,
+                        retry_after_ms: None,
+                    })
+            });
+            match version {
+                Ok(version) => {
+                    self.failures = 0;
+                    let version = self.keep(version);
+                    self.ready = Some(Arc::clone(&version));
+                    self.finish_asked(&version);
+                }
+                Err(reason) => self.failed(now, ticket, reason),
+            }
+        }
+        self.go_on_waiting(now, kind);
+    }
+
+    fn drop_late(&mut self, ticket: Ticket, reason: Dropped) {
+        self.event(Event::Dropped { ticket, reason });
+        self.end_asked(Outcome::Discarded);
+    }
+
+    fn failed(&mut self, now: Time, ticket: Ticket, reason: UpdateFailure) {
+        self.failures += 1;
+        self.event(Event::Failed {
+            ticket,
+            kind: BuildKind::Model,
+            reason: reason.clone(),
+            in_a_row: self.failures,
+        });
+        let mut rest = reason.retry_after_ms;
+        if self.failures >= self.settings.failures_max {
+            self.event(Event::Halted(Halt::Failures {
+                in_a_row: self.failures,
+                last: reason.clone(),
+            }));
+            self.failures = 0;
+            rest = Some(rest.unwrap_or(0).max(self.settings.failure_rest_ms));
+        }
+        if let Some(rest) = rest {
+            self.rest_until = Some(now + rest);
+        }
+        self.finish_asked_without_model(&reason.message);
+    }
+
+    /// Checks a memory against what was ordered and against the history as it is now.
+    fn accept(
+        &mut self,
+        now: Time,
+        running: &Running,
+        kind: BuildKind,
+        memory: Memory,
+    ) -> Result<Version, String> {
+        let ticket = running.ticket;
+        let refused = |engine: &mut Self, reason: Refused, said: &str| {
+            engine.event(Event::Refused {
+                ticket,
+                kind,
+                reason,
+            });
+            Err(said.to_owned())
+        };
+        if memory.cover.messages != running.cover {
+            return refused(
+                self,
+                Refused::OtherCover,
+                "the memory stands for other messages than were asked for",
+            );
+        }
+        if memory.items.is_empty() {
+            return refused(self, Refused::Empty, "the memory says nothing");
+        }
+        let origin = match kind {
+            BuildKind::Draft => VersionOrigin::Draft,
+            BuildKind::Model => VersionOrigin::Model,
+        };
+        let version = Version::new(memory, origin, &self.settings);
+        let fits = self
+            .live
+            .chain_at(running.cover)
+            .is_some_and(|chain| version.fits(chain));
+        if !fits {
+            self.event(Event::Dropped {
+                ticket,
+                reason: Dropped::HistoryChanged,
+            });
+            return Err("the history has changed since".to_owned());
+        }
+        let covered = self.adopted.as_ref().map_or(0, |adopted| adopted.tokens)
+            + self
+                .live
+                .tokens()
+                .saturating_sub(self.live.tokens_from(running.cover));
+        if version.tokens >= covered {
+            let reason = Refused::NotSmaller {
+                tokens: version.tokens,
+                covered,
+            };
+            return refused(
+                self,
+                reason,
+                "the memory is not smaller than what it covers",
+            );
+        }
+        self.event(Event::Built {
+            ticket,
+            kind,
+            cover: running.cover,
+            tokens: version.tokens,
+            took_ms: now.since(running.at),
+        });
+        Ok(version)
+    }
+
+    /// Numbers a version and has it stored.
+    pub(super) fn keep(&mut self, version: Version) -> Arc<Version> {
+        self.number = self.number.saturating_add(1);
+        let version = Arc::new(version.numbered(self.number, &self.settings));
+        self.outputs.push_back(Output::Keep(Arc::clone(&version)));
+        version
+    }
+
+    pub(super) fn give_up_update(&mut self, reason: Dropped) {
+        if let Some(running) = self.updating.take() {
+            self.outputs.push_back(Output::CancelUpdate(running.ticket));
+            self.drop_late(running.ticket, reason);
+        }
+    }
+
+    pub(super) fn give_up_draft(&mut self, reason: Dropped) {
+        if let Some(running) = self.drafting.take() {
+            self.drop_late(running.ticket, reason);
+        }
+    }
+
+    pub(super) fn give_up_builds(&mut self, reason: Dropped) {
+        self.give_up_update(reason);
+        self.give_up_draft(reason);
+    }
+
+    /// What a request is made of now.
+    pub(super) fn plan(&self) -> Plan {
+        let tokens = self.context();
+        Plan {
+            epoch: self.epoch,
+            memory: self
+                .adopted
+                .as_ref()
+                .map(|adopted| Arc::clone(&adopted.text)),
+            first: self.live.first(),
+            end: self.live.end(),
+            thinking_from: if self.settings.binds_thinking {
+                self.thinking_from
+            } else {
+                0
+            },
+            last_end: self
+                .last_request
+                .filter(|last| last.epoch == self.epoch)
+                .map(|last| last.end),
+            tokens,
+            is_too_large: tokens > self.budget().limit(),
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What happens to the transcript.
+
+use std::sync::Arc;
+
+use throughline_transcript::digest::Chain;
+use throughline_transcript::message::Message;
+use throughline_transcript::usage::ContextSize;
+
+use super::{Engine, SinceSwap};
+use crate::event::{Dropped, Event};
+use crate::live::{Live, Request};
+use crate::output::{Adoption, Output};
+use crate::phase::PhaseDetector;
+use crate::version::{Adopted, Version};
+
+impl Engine {
+    pub(super) fn appended(&mut self, message: Message) {
+        if let Some(phase) = self.phases.push(&message) {
+            self.phase = Some(phase);
+        }
+        self.since_swap.turns += u32::from(message.begins_turn());
+        let facts = self.live.push(message, &self.settings.counter);
+        self.since_swap.tool_calls += facts.tool_calls;
+        self.calls_since_order += facts.tool_calls;
+        self.added_tokens += facts.tokens;
+    }
+
+    pub(super) fn answered(&mut self, context: Option<ContextSize>) {
+        let Some(estimated) = self.asked_tokens.take() else {
+            return;
+        };
+        if let Some(context) = context {
+            self.meter.reported(estimated, context);
+            self.added_tokens = 0;
+        }
+    }
+
+    pub(super) fn overflowed(&mut self, window: Option<u64>) {
+        self.asked_tokens = None;
+        self.must_shrink = true;
+        if let Some(window) = window
+            && window < self.budget().window
+        {
+            self.window_learned = Some(window);
+            self.event(Event::WindowLearned { window });
+        }
+        self.look_again();
+    }
+
+    pub(super) fn truncated(&mut self, messages: usize) {
+        if messages >= self.live.end() {
+            return;
+        }
+        if messages < self.live.first() {
+            // What is left is known to the store only.
+            self.give_up_builds(Dropped::HistoryChanged);
+            self.outputs.push_back(Output::Reload { messages });
+            return;
+        }
+        self.live.truncate(messages);
+        self.history_changed();
+        for slot in [&mut self.ready, &mut self.draft] {
+            if slot
+                .as_ref()
+                .is_some_and(|version| version.cover() > messages)
+            {
+                *slot = None;
+            }
+        }
+        // What was ordered for the messages that are left is still good.
+        let is_hit = |running: &super::build::Running| running.cover > messages;
+        if self.updating.as_ref().is_some_and(is_hit) {
+            self.give_up_update(Dropped::HistoryChanged);
+        }
+        if self.drafting.as_ref().is_some_and(is_hit) {
+            self.give_up_draft(Dropped::HistoryChanged);
+        }
+    }
+
+    pub(super) fn cleared(&mut self) {
+        self.give_up_builds(Dropped::HistoryChanged);
+        self.live = Live::new(0, Chain::new().digest());
+        self.phases = PhaseDetector::default();
+        self.ready = None;
+        self.draft = None;
+        self.past = None;
+        self.since_swap = SinceSwap::default();
+        self.pins.clear();
+        self.thinking_from = 0;
+        if self.adopted.take().is_some() || self.epoch > 0 {
+            self.epoch += 1;
+            self.outputs.push_back(Output::Adopt(self.no_memory()));
+        }
+        self.history_changed();
+    }
+
+    fn no_memory(&self) -> Adoption {
+        Adoption {
+            epoch: self.epoch,
+            version: None,
+            cover: 0,
+            at_messages: self.thinking_from,
+            quoted: None,
+        }
+    }
+
+    pub(super) fn history_changed(&mut self) {
+        self.meter.history_changed();
+        self.asked_tokens = None;
+        self.added_tokens = 0;
+        self.last_request = None;
+        self.ordered_at = None;
+        self.calls_since_order = 0;
+        self.phase = None;
+        self.look_again();
+    }
+
+    pub(super) fn undo(&mut self) {
+        let Some(past) = self.past.take() else {
+            return;
+        };
+        self.give_up_builds(Dropped::HistoryChanged);
+        self.live
+            .join_front(past.first, past.chain, past.messages, past.facts);
+        self.epoch += 1;
+        self.thinking_from = self.live.end();
+        self.adopted = past.adopted.map(|adopted| Adopted {
+            adoption: Adoption {
+                epoch: self.epoch,
+                at_messages: self.live.end(),
+                ..adopted.adoption
+            },
+            ..adopted
+        });
+        // The memory that was not wanted must not come back by itself.
+        self.ready = None;
+        self.draft = None;
+        self.since_swap = SinceSwap::default();
+        self.history_changed();
+        self.adopt_as_it_is();
+        let (epoch, tokens) = (self.epoch, self.context());
+        self.event(Event::Undone { epoch, tokens });
+    }
+
+    /// System prompt, tools or model are others now: a new epoch, in which reasoning from before has no place.
+    pub(super) fn frame_changed(&mut self) {
+        self.epoch += 1;
+        self.thinking_from = self.live.end();
+        if let Some(adopted) = &mut self.adopted {
+            adopted.adoption.epoch = self.epoch;
+            adopted.adoption.at_messages = self.thinking_from;
+        }
+        self.meter.history_changed();
+        self.asked_tokens = None;
+        self.last_request = None;
+        self.adopt_as_it_is();
+        self.look_again();
+    }
+
+    fn adopt_as_it_is(&mut self) {
+        let adoption = self
+            .adopted
+            .as_ref()
+            .map_or_else(|| self.no_memory(), |adopted| adopted.adoption.clone());
+        self.outputs.push_back(Output::Adopt(adoption));
+    }
+
+    /// Whether there is a swap to take back.
+    #[must_use]
+    pub fn can_undo(&self) -> bool {
+        self.past.is_some()
+    }
+
+    /// The latest request of the user, if a memory of so many messages covers it.
+    pub(super) fn quoted_by(&self, cover: usize) -> Option<Request> {
+        match self.live.latest_request() {
+            Some(request) => (request.range.0 < cover).then_some(request),
+            // It is covered already; what quotes it now goes on to.
+            None => {
+                let adopted = self.adopted.as_ref()?;
+                let range = adopted.adoption.quoted?;
+                let text = adopted.request.clone()?;
+                Some(Request { range, text })
+            }
+        }
+    }
+
+    /// Counts everything again, by another model's tokenizer.
+    pub(super) fn recount(&mut self) {
+        let mut live = Live::new(
+            self.live.first(),
+            self.live
+                .chain_at(self.live.first())
+                .unwrap_or_else(|| Chain::new().digest()),
+        );
+        for message in self.live.messages() {
+            live.push(message.clone(), &self.settings.counter);
+        }
+        self.live = live;
+        let settings = &self.settings;
+        let recounted = |version: &Arc<Version>| {
+            Arc::new(Version::new(
+                version.memory.clone(),
+                version.origin,
+                settings,
+            ))
+        };
+        self.ready = self.ready.as_ref().map(recounted);
+        self.draft = self.draft.as_ref().map(recounted);
+        if let Some(adopted) = &mut self.adopted {
+            adopted.tokens = settings.counter.text(&adopted.text) as u64;
+        }
+        self.past = None;
+        self.meter = throughline_transcript::tokens::ContextMeter::default();
+        self.asked_tokens = None;
+        self.added_tokens = 0;
+    }
+}

@@ -1,0 +1,141 @@
+//! What the driver has to do.
+
+use std::sync::Arc;
+
+use throughline_memory::document::Memory;
+use throughline_transcript::digest::Digest;
+use throughline_transcript::message::Message;
+
+use crate::event::{BuildKind, Event};
+use crate::version::Version;
+
+/// Something to do.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Output {
+    /// Have code make a memory, beside the session, and answer with [`crate::Input::Drafted`].
+    Draft(Order),
+    /// Have a model make a memory, beside the session, and answer with [`crate::Input::Updated`].
+    Update(UpdateOrder),
+    /// The update is not wanted any more. It need not be answered; if it is, the answer is dropped.
+    CancelUpdate(Ticket),
+    /// Send this request.
+    Request(Plan),
+    /// The request has to wait for a memory. Send [`crate::Input::WaitedEnough`] if it takes longer than this.
+    Wait {
+        /// What is waited for.
+        waited: Waited,
+        /// Milliseconds.
+        at_most_ms: u64,
+    },
+    /// Store this version of the memory.
+    Keep(Arc<Version>),
+    /// Store that requests are made with this from now on. To be done before the next request is sent.
+    Adopt(Adoption),
+    /// The transcript was cut back into what the memory covers. Build the engine anew from what is stored, with the
+    /// newest memory that covers no more than what is left ([`crate::Engine::restore`]).
+    Reload {
+        /// Messages that are left.
+        messages: usize,
+    },
+    /// Tell whoever wants to know.
+    Event(Event),
+}
+
+/// Names one order, over the life of an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub(crate) u64);
+
+impl Ticket {
+    /// The number.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
+/// Everything that a memory is made of.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// Names the order.
+    pub ticket: Ticket,
+    /// The epoch in which it was made.
+    pub epoch: u64,
+    /// The memory so far.
+    pub prior: Option<Arc<Version>>,
+    /// Digest of everything before the messages.
+    pub chain: Digest,
+    /// Index of the first of the messages.
+    pub first: usize,
+    /// The messages after the prior memory's cover, up to the cut.
+    pub messages: Vec<Message>,
+    /// The largest memory, tokens.
+    pub tokens_max: u64,
+    /// What it should be about.
+    pub focus: Option<String>,
+}
+
+impl Order {
+    /// Messages that the memory will stand for.
+    #[must_use]
+    pub fn cover(&self) -> usize {
+        self.first + self.messages.len()
+    }
+}
+
+/// What a model's memory is made of: the order, and the draft of the same cover.
+#[derive(Clone, Debug)]
+pub struct UpdateOrder {
+    /// The order.
+    pub order: Order,
+    /// What code made of the same messages.
+    pub draft: Arc<Memory>,
+    /// The request as it would be sent now, to be shared by the update so that the provider's cache is read.
+    pub live: Plan,
+}
+
+/// What a request is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The epoch. Within it each request is a prefix of the next.
+    pub epoch: u64,
+    /// What stands before the messages.
+    pub memory: Option<Arc<str>>,
+    /// Index of the first message; all from there on are sent.
+    pub first: usize,
+    /// Index of the message after the last.
+    pub end: usize,
+    /// Reasoning is left out of messages before this index.
+    pub thinking_from: usize,
+    /// Where the last request ended, if it belongs to the same epoch: index of the message after its last.
+    pub last_end: Option<usize>,
+    /// Tokens, estimated and corrected by what the provider has reported.
+    pub tokens: u64,
+    /// Whether the tokens are more than the model takes, so that the request will be refused.
+    pub is_too_large: bool,
+}
+
+/// What a request waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waited {
+    /// The order.
+    pub ticket: Ticket,
+    /// Who makes it.
+    pub kind: BuildKind,
+}
+
+/// What requests are made with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Adoption {
+    /// The epoch that begins.
+    pub epoch: u64,
+    /// Number of the memory version; `None` for no memory.
+    pub version: Option<u32>,
+    /// Messages that it stands for.
+    pub cover: usize,
+    /// Messages that there were when it was adopted.
+    pub at_messages: usize,
+    /// The messages that are quoted behind the memory, because they are the latest request and are covered: index of
+    /// the first, and of the one after the last.
+    pub quoted: Option<(usize, usize)>,
+}

@@ -1,0 +1,227 @@
+//! What a session is told about when and how to compact. All of it can change while the session runs.
+
+use throughline_transcript::catalogue::Model;
+use throughline_transcript::cut::TailBegins;
+use throughline_transcript::tokens::Counter;
+
+use crate::budget::Mark;
+
+/// How a session is compacted.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Whether, and whether in the background.
+    pub mode: Mode,
+    /// What the model can hold, tokens.
+    pub window: u64,
+    /// What is kept free for the answer, tokens.
+    pub output_reserve: u64,
+    /// The largest request body, bytes; images count here more than in tokens. Anthropic's limit is 32 MB.
+    pub body_bytes_max: Option<u64>,
+    /// Where building in the background begins.
+    pub soft: Mark,
+    /// Where the memory must be swapped in.
+    pub hard: Mark,
+    /// Where traditional compaction begins.
+    pub threshold: Mark,
+    /// After how much growth the memory is updated.
+    pub step: Step,
+    /// What else makes a swap wanted.
+    pub triggers: Triggers,
+    /// How much of the end of the conversation is kept word for word, where cuts allow.
+    pub keep: Mark,
+    /// The largest memory, tokens.
+    pub memory_tokens_max: u64,
+    /// The least by which a swap must make the context smaller.
+    pub gain_min: Mark,
+    /// Whether a model makes memories, or the extractive compactor alone.
+    pub compactor: Compactor,
+    /// What happens at the hard mark if no memory by the model is there.
+    pub fallback: Fallback,
+    /// How long a request waits for a model at most, milliseconds. In instant mode 0: it does not.
+    pub model_wait_ms_max: u64,
+    /// How long a request waits for a model at most in traditional mode, milliseconds.
+    pub traditional_wait_ms_max: u64,
+    /// After how many failures in a row the model is not asked any more.
+    pub failures_max: u32,
+    /// For how long it is not asked then, milliseconds.
+    pub failure_rest_ms: u64,
+    /// Whether swapping early is worth its price.
+    pub economy: Economy,
+    /// Whether the model binds signatures of its reasoning to everything before it: then reasoning from before a swap
+    /// leaves the requests.
+    pub binds_thinking: bool,
+    /// What the kept messages may begin with.
+    pub tail_begins: TailBegins,
+    /// Counts tokens until the provider says how many there were.
+    pub counter: Counter,
+}
+
+/// Whether a session is compacted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Never by itself. What was swapped in already stays.
+    Off,
+    /// At the threshold, the next request waits while the memory is made.
+    Traditional,
+    /// The memory is made in the background and swapped in without a wait.
+    #[default]
+    Instant,
+}
+
+/// Who makes the memories.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compactor {
+    /// Code alone.
+    #[default]
+    Extractive,
+    /// A model, on the ground of a draft by code.
+    Model,
+}
+
+/// What is swapped in if the model's memory is missing or was refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fallback {
+    /// The draft by code, merged into the last memory.
+    #[default]
+    Draft,
+    /// Nothing: the history is kept as it is.
+    KeepHistory,
+}
+
+/// Growth after which a memory is updated; whatever is reached first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Tokens. `None`: 10,000 or a twentieth of the window, whatever is more, but no more than a tenth.
+    pub tokens: Option<u64>,
+    /// Calls of tools.
+    pub tool_calls: Option<u32>,
+    /// Whether half of the tokens are enough where the user has just been answered.
+    pub at_breaks: bool,
+}
+
+/// What makes a swap wanted besides the size of the context.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Triggers {
+    /// So many turns since the last swap. `None`: 40 in traditional mode, never in instant mode.
+    pub turns: Option<u32>,
+    /// So many calls of tools since the last swap.
+    pub tool_calls: Option<u32>,
+    /// The end of a phase of work, as [`crate::phase`] finds it or the caller says.
+    pub phases: bool,
+}
+
+/// Whether a swap before the hard mark pays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Economy {
+    /// What is looked at.
+    pub rule: EconomyRule,
+    /// How long the provider's cache holds a prefix after its last use, milliseconds.
+    pub cache_ms: u64,
+    /// Price of a cached token, in thousandths of an uncached one.
+    pub read_permille: u32,
+    /// Price of a token that is written to the cache, in thousandths of an uncached one.
+    pub write_permille: u32,
+}
+
+/// When the scheduler may swap before the hard mark. Never below the soft mark.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EconomyRule {
+    /// At the hard mark only.
+    HardMarkOnly,
+    /// When the cache has gone cold, so that the prefix must be paid in full anyway.
+    #[default]
+    WhenCold,
+    /// Also when what is saved over the requests to come, as many as there were since the last swap, is more than the
+    /// price of the new prefix, times a margin in thousandths.
+    WhenItPays {
+        /// 1000: as soon as it pays at all.
+        margin_permille: u32,
+    },
+}
+
+impl Settings {
+    /// The defaults for a window of so many tokens.
+    #[must_use]
+    pub fn new(window: u64) -> Self {
+        Self {
+            mode: Mode::Instant,
+            window,
+            output_reserve: (window / 10).min(32_000),
+            body_bytes_max: None,
+            soft: Mark::Permille(500),
+            hard: Mark::Permille(800),
+            threshold: Mark::Permille(700),
+            step: Step {
+                tokens: None,
+                tool_calls: None,
+                at_breaks: true,
+            },
+            triggers: Triggers::default(),
+            keep: Mark::Permille(100),
+            memory_tokens_max: (window / 20).clamp(400, 6_000),
+            gain_min: Mark::Permille(100),
+            compactor: Compactor::Extractive,
+            fallback: Fallback::Draft,
+            model_wait_ms_max: 0,
+            traditional_wait_ms_max: 3 * 60 * 1000,
+            failures_max: 3,
+            failure_rest_ms: 10 * 60 * 1000,
+            economy: Economy {
+                rule: EconomyRule::WhenCold,
+                cache_ms: 5 * 60 * 1000,
+                read_permille: 100,
+                write_permille: 1_250,
+            },
+            binds_thinking: false,
+            tail_begins: TailBegins::Anyhow,
+            counter: Counter::reference(),
+        }
+    }
+
+    /// The defaults for a model of the catalogue.
+    #[must_use]
+    pub fn for_model(model: &Model) -> Self {
+        let mut settings = Self::new(model.window);
+        settings.counter = Counter::for_model(model);
+        settings.binds_thinking = model.abilities.binds_thinking_to_prefix == Some(true);
+        if let Some(limit) = model.output_max {
+            settings.output_reserve = settings.output_reserve.min(limit);
+        }
+        if let Some(prices) = &model.prices {
+            let permille = |price: throughline_transcript::catalogue::Money| {
+                let (price, input) = (price.nano_dollars(), prices.input.nano_dollars());
+                u32::try_from(
+                    price
+                        .saturating_mul(1000)
+                        .checked_div(input)
+                        .unwrap_or(1000),
+                )
+                .unwrap_or(u32::MAX)
+            };
+            settings.economy.read_permille = permille(prices.cache_read);
+            settings.economy.write_permille = permille(prices.cache_write);
+        }
+        if let Some(seconds) = model.cache.lifetimes_s.iter().min() {
+            settings.economy.cache_ms = u64::from(*seconds) * 1000;
+        }
+        settings
+    }
+
+    /// Growth after which a memory is updated, tokens.
+    #[must_use]
+    pub fn step_tokens(&self) -> u64 {
+        self.step.tokens.unwrap_or_else(|| {
+            // In a small window 10,000 tokens would never come.
+            10_000.max(self.window / 20).min(self.window / 10).max(1)
+        })
+    }
+
+    /// Turns after which a swap is wanted.
+    #[must_use]
+    pub fn turns_max(&self) -> Option<u32> {
+        match self.mode {
+            Mode::Traditional => Some(self.triggers.turns.unwrap_or(40)),
+            Mode::Instant | Mode::Off => self.triggers.turns,
+        }
+    }
+}
