@@ -113,8 +113,7 @@ impl HttpTransportBuilder {
         let mut builder = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(self.connect_timeout)
-            .tcp_nodelay(true)
-            .user_agent(concat!("throughline/", env!("CARGO_PKG_VERSION")));
+            .tcp_nodelay(true);
         if let Some(timeout) = self.read_timeout {
             builder = builder.read_timeout(timeout);
         }
