@@ -51,8 +51,10 @@ pub enum Failure {
     Refused,
     /// The answer ended before its end.
     CutOff,
-    /// The answer is not what the wire format says, or is larger than the limit.
+    /// The answer is not what the wire format says.
     Malformed,
+    /// The answer is larger than the limits.
+    TooLarge,
     /// Nothing arrived for so long.
     Idle(Duration),
     /// The caller cancelled.
@@ -91,7 +93,10 @@ impl CallError {
             Failure::Request => return ErrorKind::FixConfiguration,
             Failure::Transport(TransportErrorKind::Request) => return ErrorKind::FixConfiguration,
             Failure::Transport(_) | Failure::CutOff | Failure::Idle(_) => return ErrorKind::Retry,
-            Failure::Malformed => return ErrorKind::GiveUp,
+            // What never began to be an answer comes from somebody else than the provider.
+            Failure::Malformed if self.partial.is_none() => return ErrorKind::FixConfiguration,
+            Failure::Malformed => return ErrorKind::Retry,
+            Failure::TooLarge => return ErrorKind::GiveUp,
             Failure::Refused => {}
         }
         if self.is_spend_cap() {
@@ -107,7 +112,7 @@ impl CallError {
             _ => match self.status {
                 // Timeouts and conflicts pass; both SDKs try them again.
                 Some(408 | 409) => ErrorKind::Retry,
-                Some(404) => ErrorKind::FixConfiguration,
+                Some(404 | 300..400) => ErrorKind::FixConfiguration,
                 _ => ErrorKind::GiveUp,
             },
         }
@@ -162,6 +167,7 @@ impl fmt::Display for CallError {
             Failure::Refused => write!(f, "the provider refused")?,
             Failure::CutOff => write!(f, "the answer broke off")?,
             Failure::Malformed => write!(f, "the answer cannot be read")?,
+            Failure::TooLarge => write!(f, "the answer is too large")?,
             Failure::Idle(limit) => write!(f, "nothing came for {} s", limit.as_secs_f64())?,
             Failure::Cancelled => write!(f, "cancelled")?,
             Failure::Request => write!(f, "the request cannot be made")?,
