@@ -1,0 +1,70 @@
+//! How a request gets to a provider: [`Transport`], and the real one, [`HttpTransport`].
+//!
+//! A transport moves bytes and knows no wire format. It gives the answer's head as soon as it is there and the body as
+//! a stream of chunks, cut wherever they happen to be cut. Time limits, retries and cancellation are the client's: a
+//! transport stops when its future or its stream is dropped.
+
+mod http_transport;
+
+use std::pin::Pin;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::Stream;
+
+pub use http_transport::{HttpTransport, HttpTransportBuilder};
+
+/// The body of an answer, chunk by chunk. It ends after the first error.
+pub type BodyStream = Pin<Box<dyn Stream<Item = Result<Bytes, TransportError>> + Send>>;
+
+/// Sends one request and gives the answer, whatever its status.
+#[async_trait]
+pub trait Transport: Send + Sync {
+    /// Sends `request` and waits for the head of the answer.
+    ///
+    /// # Errors
+    /// When there is no answer: [`TransportError::kind`] says why. An answer that refuses is no error here.
+    async fn call(
+        &self,
+        request: http::Request<Bytes>,
+    ) -> Result<http::Response<BodyStream>, TransportError>;
+}
+
+/// Why no answer came, or why it broke off.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{kind}: {detail}")]
+pub struct TransportError {
+    /// What kind of failure it is.
+    pub kind: TransportErrorKind,
+    /// What the layer below says, without the address and without headers.
+    pub detail: String,
+}
+
+/// What kind of failure of the connection it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransportErrorKind {
+    /// No connection: name not found, refused, unreachable, no TLS session.
+    #[error("cannot connect")]
+    Connect,
+    /// Nothing came for too long.
+    #[error("timed out")]
+    Timeout,
+    /// The connection broke, or the answer is not HTTP.
+    #[error("connection broken")]
+    Broken,
+    /// The request cannot be sent at all, for example because of its address.
+    #[error("request cannot be sent")]
+    Request,
+}
+
+impl TransportError {
+    /// A failure with what the layer below says about it.
+    #[must_use]
+    pub fn new(kind: TransportErrorKind, detail: impl Into<String>) -> Self {
+        Self {
+            kind,
+            detail: detail.into(),
+        }
+    }
+}
