@@ -10,7 +10,7 @@
 //!
 //! * [`MemoryStore`]: gone with the process; for tests and for callers who keep sessions themselves.
 //! * `FileStore`: a folder for each session, readable by people.
-//! * `SqliteStore`: one database with full-text search; what the product uses unless told otherwise.
+//! * [`SqliteStore`]: one database with full-text search; what the product uses unless told otherwise.
 //!
 //! ```
 //! use std::time::Duration;
@@ -35,21 +35,28 @@
 
 mod change;
 mod error;
+
+mod lease;
 pub mod limits;
 mod memory;
 mod memory_store;
 mod message;
+mod private;
 mod search;
 mod session;
+mod sqlite;
 mod store;
+
 mod usage;
 
 pub use change::{Change, Counts};
 pub use error::{Counter, ErrorKind, Invalid, StoreError};
+
 pub use memory::{Adoption, MemoryInfo, MemoryRow};
 pub use memory_store::MemoryStore;
 pub use message::{NewMessage, StoredMessage, SupersededMessage};
 pub use search::{Hit, Place, Scope, Search, Shelf};
 pub use session::{ForkPoint, InvalidSessionId, NewSession, SessionId, SessionInfo};
+pub use sqlite::{Access, SqliteStore, SqliteStoreOptions};
 pub use store::{Durability, Loaded, Page, Store, Writer};
 pub use usage::{EventRow, Purpose, UsageRow, UsageSum, UsageTotals};
