@@ -1,0 +1,307 @@
+//! Sessions in one SQLite database.
+//!
+//! Several processes may use one database. Commits are `BEGIN IMMEDIATE` transactions on one connection for each
+//! process; readers have connections of their own and see whole commits, because the journal is a write-ahead log. The
+//! right to write a session is a lock on a file beside the database.
+
+mod connect;
+mod read;
+mod search;
+mod write;
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sqlx::Transaction;
+use sqlx::sqlite::{Sqlite, SqlitePool};
+
+use crate::change::{Change, Counts};
+use crate::error::StoreError;
+use crate::lease::Lease;
+use crate::limits;
+use crate::memory::{MemoryInfo, MemoryRow};
+use crate::message::{StoredMessage, SupersededMessage};
+use crate::search::{Hit, Search};
+use crate::session::{NewSession, SessionId, SessionInfo};
+use crate::store::{Durability, Loaded, Page, Store, Writer};
+use crate::usage::{EventRow, UsageRow};
+
+/// A store in one SQLite database. Clones share it.
+#[derive(Debug, Clone)]
+pub struct SqliteStore {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    path: PathBuf,
+    locks: PathBuf,
+    access: Access,
+    /// One connection: SQLite has one writer at a time, and waiting here is fairer than waiting there.
+    writing: SqlitePool,
+    reading: SqlitePool,
+}
+
+/// How a database is to be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SqliteStoreOptions {
+    /// What survives once a commit has returned.
+    pub durability: Durability,
+    /// Whether it may be changed.
+    pub access: Access,
+    /// How long a commit waits for one of another process, in milliseconds.
+    pub busy_wait_ms: u64,
+    /// How large the database may become, in bytes, rounded down to pages. None: as the disk allows.
+    pub database_bytes_max: Option<u64>,
+}
+
+/// Whether a database may be changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Access {
+    /// It is made if it is missing, brought to the newest format, and changed.
+    #[default]
+    ReadWrite,
+    /// It must exist, in the newest format, and is not changed.
+    ReadOnly,
+}
+
+impl Default for SqliteStoreOptions {
+    fn default() -> Self {
+        Self {
+            durability: Durability::default(),
+            access: Access::default(),
+            busy_wait_ms: 5_000,
+            database_bytes_max: None,
+        }
+    }
+}
+
+impl SqliteStore {
+    /// Opens the database, or makes it.
+    ///
+    /// # Errors
+    /// As [`Self::open_with`].
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        Self::open_with(path, SqliteStoreOptions::default()).await
+    }
+
+    /// Opens the database in this way.
+    ///
+    /// # Errors
+    /// [`Newer`](StoreError::Newer) for the format of a later program, [`Corrupt`](StoreError::Corrupt) for a file that
+    /// is no such database, [`ReadOnly`](StoreError::ReadOnly), or what the system says.
+    pub async fn open_with(
+        path: impl AsRef<Path>,
+        options: SqliteStoreOptions,
+    ) -> Result<Self, StoreError> {
+        let inner = connect::open(path.as_ref(), &options).await?;
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// Closes the database for all clones and writers, and waits until that is done. A store that is dropped closes
+    /// as well, only without anybody waiting for it.
+    pub async fn close(&self) {
+        self.inner.reading.close().await;
+        self.inner.writing.close().await;
+    }
+
+    async fn reading(&self) -> Result<Reading<'_>, StoreError> {
+        let transaction = self
+            .inner
+            .reading
+            .begin()
+            .await
+            .map_err(|error| self.inner.error(error))?;
+        Ok(Reading {
+            store: &self.inner,
+            transaction,
+        })
+    }
+}
+
+impl Inner {
+    fn error(&self, error: sqlx::Error) -> StoreError {
+        connect::error(&self.path, error)
+    }
+
+    fn writable(&self) -> Result<(), StoreError> {
+        match self.access {
+            Access::ReadWrite => Ok(()),
+            Access::ReadOnly => Err(StoreError::ReadOnly { source: None }),
+        }
+    }
+
+    async fn commit(
+        &self,
+        id: &SessionId,
+        at_ms: i64,
+        changes: &[Change],
+    ) -> Result<Counts, StoreError> {
+        limits::check_changes(changes)?;
+        let mut transaction = self.begin().await?;
+        let counts = write::commit(self, &mut transaction, id, at_ms, changes).await?;
+        transaction
+            .commit()
+            .await
+            .map_err(|error| self.error(error))?;
+        Ok(counts)
+    }
+
+    async fn begin(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
+        self.writable()?;
+        self.writing
+            .begin_with("BEGIN IMMEDIATE")
+            .await
+            .map_err(|error| self.error(error))
+    }
+}
+
+/// A look at the database as it was at one moment.
+struct Reading<'a> {
+    store: &'a Inner,
+    transaction: Transaction<'static, Sqlite>,
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn create(&self, new: NewSession, changes: Vec<Change>) -> Result<Counts, StoreError> {
+        limits::check_session(&new)?;
+        limits::check_changes(&changes)?;
+        let mut transaction = self.inner.begin().await?;
+        let counts = write::create(&self.inner, &mut transaction, &new, &changes).await?;
+        transaction
+            .commit()
+            .await
+            .map_err(|error| self.inner.error(error))?;
+        Ok(counts)
+    }
+
+    async fn open(&self, id: &SessionId, wait: Duration) -> Result<Box<dyn Writer>, StoreError> {
+        self.inner.writable()?;
+        self.session(id).await?;
+        let lease = Lease::of_session(&self.inner.locks, id, wait).await?;
+        // It may have been deleted while we waited.
+        if let Err(error) = self.session(id).await {
+            lease.remove();
+            return Err(error);
+        }
+        Ok(Box::new(SqliteWriter {
+            store: self.clone(),
+            id: id.clone(),
+            _lease: lease,
+        }))
+    }
+
+    async fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
+        self.inner.writable()?;
+        self.session(id).await?;
+        let lease = Lease::of_session(&self.inner.locks, id, Duration::ZERO).await?;
+        let mut transaction = self.inner.begin().await?;
+        let deleted = write::delete(&self.inner, &mut transaction, id).await;
+        match deleted {
+            Ok(()) => transaction
+                .commit()
+                .await
+                .map_err(|error| self.inner.error(error))?,
+            Err(error) => return Err(error),
+        }
+        lease.remove();
+        // The log still has the deleted pages. Where a reader is in the way, a later commit overwrites them.
+        let emptied = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
+            .execute(&self.inner.writing)
+            .await;
+        drop(emptied);
+        Ok(())
+    }
+
+    async fn sessions(&self, page: Page) -> Result<Vec<SessionInfo>, StoreError> {
+        self.reading().await?.sessions(page).await
+    }
+
+    async fn session(&self, id: &SessionId) -> Result<SessionInfo, StoreError> {
+        Ok(self.reading().await?.session(id).await?.info)
+    }
+
+    async fn load(&self, id: &SessionId) -> Result<Loaded, StoreError> {
+        self.reading().await?.load(id).await
+    }
+
+    async fn messages(
+        &self,
+        id: &SessionId,
+        positions: Range<u64>,
+    ) -> Result<Vec<StoredMessage>, StoreError> {
+        let mut reading = self.reading().await?;
+        let session = reading.session(id).await?;
+        reading.messages(session.key, positions).await
+    }
+
+    async fn superseded(
+        &self,
+        id: &SessionId,
+        page: Page,
+    ) -> Result<Vec<SupersededMessage>, StoreError> {
+        let mut reading = self.reading().await?;
+        let session = reading.session(id).await?;
+        reading.superseded(session.key, page).await
+    }
+
+    async fn memories(&self, id: &SessionId, page: Page) -> Result<Vec<MemoryInfo>, StoreError> {
+        let mut reading = self.reading().await?;
+        let session = reading.session(id).await?;
+        reading.memories(session.key, page).await
+    }
+
+    async fn memory(&self, id: &SessionId, version: u64) -> Result<MemoryRow, StoreError> {
+        let mut reading = self.reading().await?;
+        let session = reading.session(id).await?;
+        reading
+            .memory(session.key, version)
+            .await?
+            .ok_or(StoreError::MemoryNotFound { version })
+    }
+
+    async fn events(&self, id: &SessionId, page: Page) -> Result<Vec<EventRow>, StoreError> {
+        let mut reading = self.reading().await?;
+        let session = reading.session(id).await?;
+        reading.events(session.key, page).await
+    }
+
+    async fn usage(&self, id: &SessionId, page: Page) -> Result<Vec<UsageRow>, StoreError> {
+        let mut reading = self.reading().await?;
+        let session = reading.session(id).await?;
+        reading.usage(session.key, page).await
+    }
+
+    async fn search(&self, search: &Search) -> Result<Vec<Hit>, StoreError> {
+        self.reading().await?.search(search).await
+    }
+}
+
+#[derive(Debug)]
+struct SqliteWriter {
+    store: SqliteStore,
+    id: SessionId,
+    _lease: Lease,
+}
+
+#[async_trait]
+impl Writer for SqliteWriter {
+    fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    async fn commit(&mut self, at_ms: i64, changes: Vec<Change>) -> Result<Counts, StoreError> {
+        self.store.inner.commit(&self.id, at_ms, &changes).await
+    }
+
+    async fn load(&mut self) -> Result<Loaded, StoreError> {
+        self.store.load(&self.id).await
+    }
+}
