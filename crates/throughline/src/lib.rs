@@ -1,1 +1,60 @@
-//! Conversations with language models that go on past their context window: sessions with a memory that is built in the background and swapped in at once.
+//! Conversations with language models that go on past their context window.
+//!
+//! A [`Session`] is one conversation. While it runs, a memory of it is built in the background; when the context is
+//! nearly full, the memory takes the place of the old messages in an instant, and every message stays in an archive that
+//! can be searched. Sessions are stored as they go, and go on after a restart with the byte-identical request.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use throughline::{Session, TurnEvent, futures::StreamExt};
+//! use throughline_providers::client::Client;
+//! use throughline_simulator::{Simulator, SimulatorTransport};
+//! use throughline_store::MemoryStore;
+//! use throughline_transcript::wire::Wire;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // A provider that needs no key; `Client::builder(wire, base_url).credential(...)` calls a real one.
+//! let transport = SimulatorTransport::new(Simulator::default());
+//! let client = Client::builder(Wire::Anthropic, "http://simulator").transport(Arc::new(transport)).build()?;
+//!
+//! let session = Session::builder(client, "claude-opus-4-6")
+//!     .system("You are a careful assistant.")
+//!     .store(Arc::new(MemoryStore::new()))
+//!     .start()
+//!     .await?;
+//! let mut turn = session.send("Remember: the deploy region is eu-north-3.").await?;
+//! while let Some(event) = turn.next().await {
+//!     if let TurnEvent::Done(answer) = event? {
+//!         assert!(!answer.text().is_empty());
+//!     }
+//! }
+//! assert_eq!(session.status().messages, 2);
+//! session.close().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What it deliberately does not do: it decides nothing (`throughline-engine` does), makes no memory by itself
+//! (`throughline-memory`), speaks no wire format (`throughline-providers`, `throughline-transcript`) and knows no
+//! database (`throughline-store`). It puts them together: it does what the engine says and feeds the answers back.
+
+mod clock;
+pub mod compactor;
+pub mod costs;
+mod error;
+mod event;
+mod session;
+
+pub use futures;
+
+pub use compactor::{Compactor, ModelCompactor};
+pub use costs::Costs;
+pub use error::{OpenError, SendError, SessionError};
+pub use event::SessionEvent;
+pub use session::{Answer, Search, Session, SessionBuilder, Turn, TurnEvent, UserInput};
+pub use throughline_engine as engine;
+pub use throughline_memory as memory;
+pub use throughline_providers as providers;
+pub use throughline_store as store;
+pub use throughline_transcript as transcript;

@@ -298,6 +298,35 @@ impl Frame {
     }
 }
 
+/// The field that asks for an answer in JSON of this schema, for providers that support it. `name` may have letters,
+/// digits, `_` and `-`.
+#[must_use]
+pub fn structured_output(wire: Wire, name: &str, schema: &Raw) -> (String, Raw) {
+    let (name, schema) = (quoted(name), schema.as_str());
+    let (field, value) = match wire {
+        Wire::Anthropic => (
+            "output_config",
+            format!(r#"{{"format":{{"type":"json_schema","schema":{schema}}}}}"#),
+        ),
+        Wire::OpenAiChat => (
+            "response_format",
+            format!(
+                r#"{{"type":"json_schema","json_schema":{{"name":{name},"schema":{schema}}}}}"#
+            ),
+        ),
+        Wire::OpenAiResponses => (
+            "text",
+            format!(
+                r#"{{"format":{{"type":"json_schema","name":{name},"schema":{schema}}}}}"#
+            ),
+        ),
+    };
+    (
+        field.to_owned(),
+        Raw::parse(value).unwrap_or_else(|_| Raw::string("")),
+    )
+}
+
 /// The message without reasoning; `None` if nothing else is in it.
 ///
 /// For a tail whose beginning was replaced: models that bind the signatures of their reasoning to everything before it

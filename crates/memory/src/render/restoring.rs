@@ -61,13 +61,21 @@ pub fn opening(memory: &Memory, place: Place) -> String {
         opening.push_str(&format!(" language=\"{language}\""));
     }
     opening.push_str(">\n");
+    let part = match memory.cover.messages {
+        // It was brought from elsewhere: no message of this conversation is missing.
+        0 => "an earlier conversation",
+        _ => "the earlier part of this conversation",
+    };
+    opening.push_str(&format!("Reference data about {part}"));
     opening.push_str(match place {
-        Place::SystemPrompt => "Reference data about the earlier part of this conversation: ",
-        Place::FirstUserMessage => {
-            "Reference data about the earlier part of this conversation, not a message of the user: "
-        }
+        Place::SystemPrompt => ": ",
+        Place::FirstUserMessage => ", not a message of the user: ",
     });
-    opening.push_str(&markdown::covered(&memory.cover));
+    if memory.cover.messages == 0 {
+        opening.push_str("its messages");
+    } else {
+        opening.push_str(&markdown::covered(&memory.cover));
+    }
     opening.push_str(
         " are no longer shown, and this memory stands for them. It asks for nothing and needs no answer; the \
          conversation goes on with the messages that follow, and where they differ from it, they are right. Lines \

@@ -1,0 +1,29 @@
+//! The time, for the engine.
+
+use jiff::Timestamp;
+use throughline_engine::Time;
+use tokio::time::Instant;
+
+/// Wall-clock time that goes on as tokio's clock does, so that a session in virtual time has virtual times.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    start_ms: i64,
+    start: Instant,
+}
+
+impl Clock {
+    pub(crate) fn new() -> Self {
+        Self {
+            start_ms: Timestamp::now().as_millisecond(),
+            start: Instant::now(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        let passed = self.start.elapsed().as_millis();
+        Time::from_ms(
+            self.start_ms
+                .saturating_add(i64::try_from(passed).unwrap_or(i64::MAX)),
+        )
+    }
+}

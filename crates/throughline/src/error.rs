@@ -1,0 +1,112 @@
+//! What can go wrong.
+
+use std::sync::Arc;
+
+use throughline_providers::error::CallError;
+use throughline_store::StoreError;
+
+/// A session cannot be started or gone on with.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The store says no.
+    #[error("the session cannot be opened")]
+    Store(#[from] StoreError),
+    /// What is stored cannot be read.
+    #[error("what is stored of session {id} cannot be read: {what}")]
+    Corrupt {
+        /// The session.
+        id: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// The session was held in the format of another provider.
+    #[error("session {id} is in the format {stored}, and the client speaks {client}")]
+    OtherWire {
+        /// The session.
+        id: String,
+        /// Its format.
+        stored: String,
+        /// The client's.
+        client: String,
+    },
+}
+
+/// A request was not answered.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// Another request of the session is under way.
+    #[error("the session is waiting for an answer already")]
+    Busy,
+    /// The session has ended.
+    #[error("the session is closed")]
+    Closed,
+    /// There is nothing to say.
+    #[error("an empty message cannot be sent")]
+    Empty,
+    /// Results of tools were given that no open call asks for.
+    #[error("no open call has the id {id}")]
+    NoSuchCall {
+        /// The id.
+        id: String,
+    },
+    /// Calls are open, and not all of them are answered.
+    #[error("the call {id} is not answered")]
+    CallOpen {
+        /// The first of them.
+        id: String,
+    },
+    /// The request would not be taken by the provider, and nothing can be left out of it.
+    #[error("the request has about {tokens} tokens, and the model takes {limit}; nothing more can be left out of it")]
+    TooLarge {
+        /// Tokens, estimated.
+        tokens: u64,
+        /// The largest prompt, tokens.
+        limit: u64,
+    },
+    /// A request that was made here would be refused; it was not sent. This is a fault of this library.
+    #[error("the request would be refused: {finding}; please report this")]
+    Invalid {
+        /// The first broken rule.
+        finding: String,
+    },
+    /// The provider did not answer.
+    #[error("the provider did not answer")]
+    Call(#[source] Arc<CallError>),
+    /// The message could not be stored, and was not sent.
+    #[error("the session cannot be stored")]
+    Store(#[source] Arc<StoreError>),
+}
+
+/// An operation on a session failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// The session has ended.
+    #[error("the session is closed")]
+    Closed,
+    /// It cannot be done while a request is under way.
+    #[error("the session is waiting for an answer")]
+    Busy,
+    /// There is no swap that could be taken back.
+    #[error("there is no swap to take back")]
+    NothingToUndo,
+    /// The session has no so many messages.
+    #[error("the session has {messages} messages, not {asked}")]
+    NoSuchMessage {
+        /// What was asked for.
+        asked: usize,
+        /// How many there are.
+        messages: usize,
+    },
+    /// The memory does not fit the session.
+    #[error("the memory does not stand for the first messages of this session")]
+    OtherHistory,
+    /// The store says no.
+    #[error("the session cannot be stored or read")]
+    Store(#[from] StoreError),
+    /// What is stored cannot be gone on with.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}

@@ -1,0 +1,453 @@
+//! A conversation that goes on past its window.
+
+mod actor;
+mod builder;
+mod stored;
+mod turn;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures::Stream;
+use throughline_engine::{By, Compaction, Outcome, Pin, Preview, Settings, Status, Swapping, Version};
+use throughline_memory::document::Memory;
+use throughline_providers::client::Client;
+use throughline_store::{Hit, Scope, SessionId, Shelf, Store, StoredMessage};
+use throughline_transcript::catalogue::Model;
+use throughline_transcript::json::Raw;
+use throughline_transcript::request::message::ToolOutput;
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use self::builder::SessionBuilder;
+pub use self::turn::{Answer, Turn, TurnEvent};
+use crate::costs::Costs;
+use crate::error::{SendError, SessionError};
+use crate::event::SessionEvent;
+
+/// One conversation. Clones are handles to the same one.
+#[derive(Clone)]
+pub struct Session {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    id: SessionId,
+    client: Client,
+    store: Arc<dyn Store>,
+    commands: mpsc::Sender<Command>,
+    events: broadcast::Sender<SessionEvent>,
+    status: watch::Receiver<Shown>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    compactions: AtomicU64,
+}
+
+/// What can be seen of a session without asking it.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    status: Status,
+    memory: Option<Arc<Version>>,
+    costs: Costs,
+    pins: Vec<Pin>,
+}
+
+/// What a user says, or what tools returned.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum UserInput {
+    /// Words.
+    Text(String),
+    /// Results of all calls that are open, and what the user says to that, if anything.
+    ToolOutputs {
+        /// The results.
+        outputs: Vec<ToolOutput>,
+        /// Words after them.
+        text: Option<String>,
+    },
+    /// Messages in the wire's form, as they are: images, documents, whatever the provider takes.
+    Messages(Vec<Raw>),
+}
+
+/// What to look for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Search {
+    /// Words.
+    pub text: String,
+    /// Whether to look in all sessions of the store.
+    pub in_all_sessions: bool,
+    /// At most so many hits.
+    pub limit: u32,
+}
+
+pub(crate) type Answered<T> = oneshot::Sender<T>;
+
+/// What the session is asked to do.
+pub(crate) enum Command {
+    Send(UserInput, Answered<Result<turn::Prepared, SendError>>),
+    SendAgain(turn::Again, Answered<Result<turn::Prepared, SendError>>),
+    Reply(Box<throughline_providers::reply::Reply>, Answered<Result<(), SendError>>),
+    GaveUp,
+    Compact(Compaction, Answered<Outcome>),
+    Cancel,
+    Preview(Answered<Option<Preview>>),
+    Undo(Answered<Result<(), SessionError>>),
+    Pin(Pin, Answered<Result<(), SessionError>>),
+    Unpin(String, Answered<Result<(), SessionError>>),
+    Truncate(usize, Answered<Result<(), SessionError>>),
+    Clear(Answered<Result<(), SessionError>>),
+    Configure(Box<dyn FnOnce(&mut Settings) + Send>, Answered<Result<(), SessionError>>),
+    SetModel(Box<Model>, Answered<Result<(), SessionError>>),
+    SetMemory(Box<Memory>, Answered<Result<(), SessionError>>),
+    PhaseEnded,
+    Close(Answered<Result<(), SessionError>>),
+}
+
+impl Session {
+    /// A session with a model. See [`SessionBuilder`] for what can be set.
+    #[must_use]
+    pub fn builder(client: Client, model: impl Into<String>) -> SessionBuilder {
+        SessionBuilder::new(client, model.into())
+    }
+
+    /// The session's id in the store.
+    #[must_use]
+    pub fn id(&self) -> &SessionId {
+        &self.shared.id
+    }
+
+    /// Says something and gives the model's answer as it comes. The message is stored before it is sent, and the answer
+    /// before its [`TurnEvent::Done`]. Dropping the turn cancels the answer.
+    ///
+    /// # Errors
+    /// If nothing was sent.
+    pub async fn send(&self, input: impl Into<UserInput>) -> Result<Turn, SendError> {
+        let (sender, receiver) = oneshot::channel();
+        self.command(Command::Send(input.into(), sender))
+            .await
+            .map_err(|_| SendError::Closed)?;
+        let prepared = receiver.await.map_err(|_| SendError::Closed)??;
+        Ok(Turn::start(self, prepared))
+    }
+
+    /// As [`Session::send`], and waits for the whole answer.
+    ///
+    /// # Errors
+    /// If nothing was sent, or the answer broke off.
+    pub async fn ask(&self, input: impl Into<UserInput>) -> Result<Answer, SendError> {
+        self.send(input).await?.answer().await
+    }
+
+    /// What happens from now on. A watcher that is slow misses the oldest events.
+    pub fn events(&self) -> impl Stream<Item = SessionEvent> + Send + use<> {
+        let receiver = self.shared.events.subscribe();
+        futures::stream::unfold(receiver, |mut receiver| async move {
+            loop {
+                match receiver.recv().await {
+                    Ok(event) => return Some((event, receiver)),
+                    Err(broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(broadcast::error::RecvError::Closed) => return None,
+                }
+            }
+        })
+    }
+
+    /// Where the session stands.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        self.shared.status.borrow().status.clone()
+    }
+
+    /// The memory that requests are made with.
+    #[must_use]
+    pub fn memory(&self) -> Option<Arc<Version>> {
+        self.shared.status.borrow().memory.clone()
+    }
+
+    /// What the session has cost, and what it would have.
+    #[must_use]
+    pub fn costs(&self) -> Costs {
+        self.shared.status.borrow().costs.clone()
+    }
+
+    /// Facts that are pinned.
+    #[must_use]
+    pub fn pins(&self) -> Vec<Pin> {
+        self.shared.status.borrow().pins.clone()
+    }
+
+    /// Compacts now: makes a memory about `focus` and swaps it in. Other requests can go on meanwhile.
+    ///
+    /// # Errors
+    /// If the session is closed.
+    pub async fn compact(&self, focus: Option<&str>) -> Result<Outcome, SessionError> {
+        self.compaction(focus, By::User, Swapping::AtOnce).await
+    }
+
+    /// Makes a memory and shows what a swap to it would do. [`Session::compact`] would swap.
+    ///
+    /// # Errors
+    /// If the session is closed.
+    pub async fn preview(&self, focus: Option<&str>) -> Result<Option<Preview>, SessionError> {
+        self.compaction(focus, By::User, Swapping::Preview).await?;
+        self.asking(Command::Preview).await
+    }
+
+    async fn compaction(
+        &self,
+        focus: Option<&str>,
+        by: By,
+        swapping: Swapping,
+    ) -> Result<Outcome, SessionError> {
+        let id = self.shared.compactions.fetch_add(1, Ordering::Relaxed);
+        let compaction = Compaction {
+            id,
+            focus: focus.map(str::to_owned).filter(|focus| !focus.trim().is_empty()),
+            by,
+            swapping,
+        };
+        self.asking(|sender| Command::Compact(compaction, sender)).await
+    }
+
+    /// Gives up what is being built.
+    ///
+    /// # Errors
+    /// If the session is closed.
+    pub async fn cancel_compaction(&self) -> Result<(), SessionError> {
+        self.command(Command::Cancel).await
+    }
+
+    /// Takes the last swap back.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be stored.
+    pub async fn undo(&self) -> Result<(), SessionError> {
+        self.asking(Command::Undo).await?
+    }
+
+    /// Keeps a fact in the ledger of every memory from now on; gives its id. Secrets are taken out of it.
+    ///
+    /// # Errors
+    /// If it cannot be stored.
+    pub async fn pin(&self, text: &str) -> Result<String, SessionError> {
+        let text = throughline_memory::redact::Redactor::embedded()
+            .redact(text.trim())
+            .into_owned();
+        let id = uuid::Uuid::now_v7().simple().to_string();
+        let pin = Pin {
+            id: id.clone(),
+            text,
+            message: self.status().messages,
+        };
+        self.asking(|sender| Command::Pin(pin, sender)).await??;
+        Ok(id)
+    }
+
+    /// Keeps what a message says in the ledger of every memory from now on; gives the id of the pin.
+    ///
+    /// # Errors
+    /// If there is no such message, or it cannot be stored.
+    pub async fn pin_message(&self, index: usize) -> Result<String, SessionError> {
+        let stored = self.message(index).await?;
+        let text = stored::text_of(&stored.original);
+        let redacted = throughline_memory::redact::Redactor::embedded().redact(&text);
+        let id = uuid::Uuid::now_v7().simple().to_string();
+        let pin = Pin {
+            id: id.clone(),
+            text: redacted.into_owned(),
+            message: index,
+        };
+        self.asking(|sender| Command::Pin(pin, sender)).await??;
+        Ok(id)
+    }
+
+    /// Lets a pinned fact go.
+    ///
+    /// # Errors
+    /// If it cannot be stored.
+    pub async fn unpin(&self, id: &str) -> Result<(), SessionError> {
+        let id = id.to_owned();
+        self.asking(|sender| Command::Unpin(id, sender)).await?
+    }
+
+    /// Cuts the conversation back to its first `messages`: to edit what was said last, or to go another way. What is cut
+    /// off stays in the archive.
+    ///
+    /// # Errors
+    /// If there are not so many, a request is under way, or it cannot be stored.
+    pub async fn truncate(&self, messages: usize) -> Result<(), SessionError> {
+        self.asking(|sender| Command::Truncate(messages, sender)).await?
+    }
+
+    /// Begins anew, without messages and memory. What was said stays in the archive.
+    ///
+    /// # Errors
+    /// If a request is under way, or it cannot be stored.
+    pub async fn clear(&self) -> Result<(), SessionError> {
+        self.asking(Command::Clear).await?
+    }
+
+    /// Changes the settings while the session runs.
+    ///
+    /// # Errors
+    /// If the session is closed.
+    pub async fn configure(
+        &self,
+        change: impl FnOnce(&mut Settings) + Send + 'static,
+    ) -> Result<(), SessionError> {
+        self.asking(|sender| Command::Configure(Box::new(change), sender))
+            .await?
+    }
+
+    /// Goes on with another model of the same provider. If its window is smaller, the next request is compacted to fit.
+    ///
+    /// # Errors
+    /// If a request is under way, or it cannot be stored.
+    pub async fn set_model(&self, model: &Model) -> Result<(), SessionError> {
+        let model = Box::new(model.clone());
+        self.asking(|sender| Command::SetModel(model, sender)).await?
+    }
+
+    /// Swaps in a memory that was edited by hand: it has to stand for messages of this session.
+    ///
+    /// # Errors
+    /// If it does not, or cannot be stored.
+    pub async fn set_memory(&self, memory: Memory) -> Result<(), SessionError> {
+        self.asking(|sender| Command::SetMemory(Box::new(memory), sender))
+            .await?
+    }
+
+    /// Says that a phase of the work has ended: a good moment for a swap.
+    ///
+    /// # Errors
+    /// If the session is closed.
+    pub async fn phase_ended(&self) -> Result<(), SessionError> {
+        self.command(Command::PhaseEnded).await
+    }
+
+    /// A message as it was received, covered or not.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be read.
+    pub async fn message(&self, index: usize) -> Result<StoredMessage, SessionError> {
+        self.shared
+            .store
+            .message(&self.shared.id, index as u64)
+            .await
+            .map_err(|error| match error {
+                throughline_store::StoreError::MessageNotFound { .. } => SessionError::NoSuchMessage {
+                    asked: index,
+                    messages: self.status().messages,
+                },
+                error => SessionError::Store(error),
+            })
+    }
+
+    /// Looks for words in all messages and memories.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn search(&self, search: &Search) -> Result<Vec<Hit>, SessionError> {
+        let search = throughline_store::Search {
+            text: search.text.clone(),
+            scope: if search.in_all_sessions {
+                Scope::All
+            } else {
+                Scope::Session(self.shared.id.clone())
+            },
+            shelf: Shelf::Both,
+            limit: search.limit,
+        };
+        Ok(self.shared.store.search(&search).await?)
+    }
+
+    /// A new session that begins with the first `messages` of this one, stored as its fork. The builder says with which
+    /// client, model and settings it goes on.
+    ///
+    /// # Errors
+    /// If there are not so many, or it cannot be stored.
+    pub async fn fork(&self, messages: usize, builder: SessionBuilder) -> Result<Self, SessionError> {
+        let known = self.status().messages;
+        if messages > known {
+            return Err(SessionError::NoSuchMessage {
+                asked: messages,
+                messages: known,
+            });
+        }
+        Ok(builder
+            .store(Arc::clone(&self.shared.store))
+            .fork_of(&self.shared.id, messages)
+            .await?)
+    }
+
+    /// Ends the session: cancels what runs, stores what is to be stored, lets others open it.
+    ///
+    /// # Errors
+    /// If the last changes cannot be stored.
+    pub async fn close(&self) -> Result<(), SessionError> {
+        let ended = match self.asking(Command::Close).await {
+            Ok(result) => result,
+            Err(SessionError::Closed) => Ok(()),
+            Err(error) => Err(error),
+        };
+        self.shared.stop.cancel();
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
+        ended
+    }
+
+    async fn command(&self, command: Command) -> Result<(), SessionError> {
+        self.shared
+            .commands
+            .send(command)
+            .await
+            .map_err(|_| SessionError::Closed)
+    }
+
+    async fn asking<T>(
+        &self,
+        command: impl FnOnce(Answered<T>) -> Command,
+    ) -> Result<T, SessionError> {
+        let (sender, receiver) = oneshot::channel();
+        self.command(command(sender)).await?;
+        receiver.await.map_err(|_| SessionError::Closed)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Nobody can ask for anything any more; the actor ends by itself, and turns are cancelled.
+        self.stop.cancel();
+        self.tasks.close();
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session")
+            .field("id", &self.shared.id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl From<&str> for UserInput {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for UserInput {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Vec<ToolOutput>> for UserInput {
+    fn from(outputs: Vec<ToolOutput>) -> Self {
+        Self::ToolOutputs {
+            outputs,
+            text: None,
+        }
+    }
+}

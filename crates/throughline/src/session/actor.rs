@@ -1,0 +1,490 @@
+//! The one task that owns a session: it takes commands in turn, does what the engine says, and feeds the answers back.
+
+mod calls;
+mod effects;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant as RealInstant};
+
+use throughline_engine::{
+    Compaction, Engine, Input, Outcome, Output, Settings, Ticket, UpdateFailure, Waited,
+};
+use throughline_memory::document::Memory;
+use throughline_providers::client::Client;
+use throughline_store::{Change, Counts, Store, StoreError, Writer};
+use throughline_transcript::catalogue::{Catalogue, Model};
+use throughline_transcript::digest::Chain;
+use throughline_transcript::request::Frame;
+use tokio::sync::{broadcast, mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use self::effects::Finished;
+use super::stored::{self, Kept, KeptPin};
+use super::turn::Prepared;
+use super::{Answered, Command, Shown};
+use crate::clock::Clock;
+use crate::compactor::Compactor;
+use crate::costs::Costs;
+use crate::error::{SendError, SessionError};
+use crate::event::SessionEvent;
+
+/// What a session is made of.
+pub(super) struct Parts {
+    pub(super) client: Client,
+    pub(super) frame: Arc<Frame>,
+    pub(super) writer: Box<dyn Writer>,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) clock: Clock,
+    pub(super) catalogue: Arc<Catalogue>,
+    pub(super) compactor: Option<Arc<dyn Compactor>>,
+    /// A memory to begin with.
+    pub(super) given: Option<Memory>,
+    pub(super) result_bytes_max: usize,
+    pub(super) counts: Counts,
+}
+
+pub(super) struct Actor {
+    parts: Parts,
+    engine: Engine,
+    events: broadcast::Sender<SessionEvent>,
+    /// What is to be stored with the next commit.
+    changes: Vec<Change>,
+    /// What runs beside the session.
+    tasks: JoinSet<Finished>,
+    running: HashMap<tokio::task::Id, (Ticket, Building)>,
+    updates: HashMap<Ticket, CancellationToken>,
+    asked: HashMap<u64, Answered<Outcome>>,
+    pending: Option<Pending>,
+    is_sending: bool,
+    wait_until: Option<(Waited, Instant)>,
+    costs: Costs,
+    whole_tokens: u64,
+}
+
+/// Who makes a memory.
+#[derive(Clone, Copy, Debug)]
+enum Building {
+    Draft,
+    Model,
+}
+
+/// A request that is wanted.
+struct Pending {
+    answer: Answered<Result<Prepared, SendError>>,
+    since: Instant,
+    since_real: RealInstant,
+    swapped: bool,
+    waited_for_model: Duration,
+}
+
+impl Actor {
+    pub(super) fn new(
+        parts: Parts,
+        engine: Engine,
+        events: broadcast::Sender<SessionEvent>,
+    ) -> Self {
+        Self {
+            parts,
+            engine,
+            events,
+            changes: Vec::new(),
+            tasks: JoinSet::new(),
+            running: HashMap::new(),
+            updates: HashMap::new(),
+            asked: HashMap::new(),
+            pending: None,
+            is_sending: false,
+            wait_until: None,
+            costs: Costs::default(),
+            whole_tokens: 0,
+        }
+    }
+
+    /// What is known from the start.
+    pub(super) async fn begin(&mut self) {
+        self.tell_overhead();
+        if let Some(memory) = self.parts.given.take() {
+            self.handle(Input::Given(Box::new(memory)));
+        }
+        self.drain().await;
+    }
+
+    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Command>, shown: watch::Sender<Shown>) {
+        loop {
+            let wait_until = self.wait_until.map(|(_, until)| until);
+            tokio::select! {
+                command = inbox.recv() => match command {
+                    Some(Command::Close(answer)) => {
+                        self.stop_tasks().await;
+                        let _ = answer.send(self.flush().await.map_err(SessionError::Store));
+                        break;
+                    }
+                    Some(command) => self.command(command).await,
+                    None => {
+                        self.stop_tasks().await;
+                        if let Err(error) = self.flush().await {
+                            tracing::warn!(%error, "the last changes of a session could not be stored");
+                        }
+                        break;
+                    }
+                },
+                Some(done) = self.tasks.join_next_with_id() => self.finished(done),
+                () = sleep_until(wait_until) => {
+                    self.wait_until = None;
+                    self.handle(Input::WaitedEnough);
+                }
+            }
+            self.drain().await;
+            if shown.send(self.shown()).is_err() {
+                // Nobody looks any more; the inbox says when nobody asks any more.
+            }
+        }
+    }
+
+    pub(super) fn shown(&self) -> Shown {
+        Shown {
+            status: self.engine.status(),
+            memory: self.engine.memory().cloned(),
+            costs: self.costs.clone(),
+            pins: self.engine.pins().to_vec(),
+        }
+    }
+
+    fn handle(&mut self, input: Input) {
+        self.engine.handle(self.parts.clock.now(), input);
+    }
+
+    async fn command(&mut self, command: Command) {
+        match command {
+            Command::Send(input, answer) => self.send(input, answer).await,
+            Command::SendAgain(again, answer) => self.send_again(again, answer).await,
+            Command::Reply(reply, answer) => {
+                let stored = self.reply(*reply).await;
+                let _ = answer.send(stored);
+            }
+            Command::GaveUp => self.is_sending = false,
+            Command::Compact(compaction, answer) => self.compact(compaction, answer),
+            Command::Cancel => self.handle(Input::Cancel),
+            Command::Preview(answer) => {
+                let _ = answer.send(self.engine.preview());
+            }
+            Command::Undo(answer) => {
+                let result = if self.engine.can_undo() {
+                    self.handle(Input::Undo);
+                    self.drain().await;
+                    self.flush().await.map_err(SessionError::Store)
+                } else {
+                    Err(SessionError::NothingToUndo)
+                };
+                let _ = answer.send(result);
+            }
+            Command::Pin(pin, answer) => {
+                self.handle(Input::Pin(pin));
+                let _ = answer.send(self.keep_settings().await);
+            }
+            Command::Unpin(id, answer) => {
+                self.handle(Input::Unpin { id });
+                let _ = answer.send(self.keep_settings().await);
+            }
+            Command::Truncate(messages, answer) => {
+                let result = self.truncate(messages).await;
+                let _ = answer.send(result);
+            }
+            Command::Clear(answer) => {
+                let result = self.clear().await;
+                let _ = answer.send(result);
+            }
+            Command::Configure(change, answer) => {
+                let mut settings = self.engine.settings().clone();
+                change(&mut settings);
+                self.handle(Input::Configured(Box::new(settings)));
+                let _ = answer.send(Ok(()));
+            }
+            Command::SetModel(model, answer) => {
+                let result = self.set_model(*model).await;
+                let _ = answer.send(result);
+            }
+            Command::SetMemory(memory, answer) => {
+                let epoch = self.engine.status().epoch;
+                self.handle(Input::Given(memory));
+                let is_taken = self.engine.status().epoch != epoch;
+                self.drain().await;
+                let result = if is_taken {
+                    self.flush().await.map_err(SessionError::Store)
+                } else {
+                    Err(SessionError::OtherHistory)
+                };
+                let _ = answer.send(result);
+            }
+            Command::PhaseEnded => self.handle(Input::PhaseEnded),
+            Command::Close(answer) => {
+                let _ = answer.send(Ok(()));
+            }
+        }
+    }
+
+    fn compact(&mut self, compaction: Compaction, answer: Answered<Outcome>) {
+        self.asked.insert(compaction.id, answer);
+        self.handle(Input::Compact(compaction));
+    }
+
+    async fn truncate(&mut self, messages: usize) -> Result<(), SessionError> {
+        let known = self.engine.messages();
+        if self.is_sending {
+            return Err(SessionError::Busy);
+        }
+        if messages > known {
+            return Err(SessionError::NoSuchMessage {
+                asked: messages,
+                messages: known,
+            });
+        }
+        if messages == 0 {
+            return self.clear().await;
+        }
+        if messages >= self.engine.status().cover {
+            self.commit_with(Change::Truncate {
+                to_count: messages as u64,
+            })
+            .await?;
+            self.handle(Input::Truncated { messages });
+            self.drain().await;
+            return Ok(self.flush().await?);
+        }
+        self.go_back_behind_the_memory(messages).await
+    }
+
+    /// The messages that are left are covered by the memory: an older one, or none, takes its place.
+    async fn go_back_behind_the_memory(&mut self, messages: usize) -> Result<(), SessionError> {
+        self.flush().await?;
+        self.handle(Input::Truncated { messages });
+        self.drain().await;
+        let now = self.parts.clock.now();
+        let id = self.parts.writer.id().clone();
+        let newest = super::builder::newest_memory_within(
+            self.parts.store.as_ref(),
+            &id,
+            messages as u64,
+        )
+        .await?;
+        let epoch = self.engine.status().epoch;
+        let adoption = throughline_engine::Adoption {
+            epoch: epoch + 1,
+            version: newest
+                .as_ref()
+                .and_then(|(row, _)| u32::try_from(row.version).ok()),
+            cover: newest
+                .as_ref()
+                .map_or(0, |(row, _)| row.covered_count as usize),
+            at_messages: messages,
+            quoted: None,
+        };
+        let changes = vec![
+            Change::Truncate {
+                to_count: messages as u64,
+            },
+            stored::adoption_change(&adoption, self.parts.counts.epoch, now),
+        ];
+        self.parts.counts = self.parts.writer.commit(now.ms(), changes).await?;
+        let loaded = self.parts.writer.load().await?;
+        let settings = self.engine.settings().clone();
+        let pins = self.engine.pins().to_vec();
+        let snapshot = stored::snapshot(&loaded, &[], pins, &settings).map_err(|what| {
+            crate::error::OpenError::Corrupt {
+                id: id.to_string(),
+                what,
+            }
+        })?;
+        self.stop_tasks().await;
+        self.engine = Engine::restore(settings, snapshot);
+        self.tell_overhead();
+        self.drain().await;
+        Ok(())
+    }
+
+    async fn clear(&mut self) -> Result<(), SessionError> {
+        if self.is_sending {
+            return Err(SessionError::Busy);
+        }
+        self.handle(Input::Cleared);
+        self.changes.retain(|change| matches!(change, Change::Event { .. } | Change::Usage(_)));
+        self.changes.push(Change::Truncate { to_count: 0 });
+        self.drain().await;
+        self.flush().await?;
+        self.keep_settings().await
+    }
+
+    async fn set_model(&mut self, model: Model) -> Result<(), SessionError> {
+        if self.is_sending {
+            return Err(SessionError::Busy);
+        }
+        let mut frame = self.parts.frame.settings().clone();
+        frame.model.clone_from(&model.id);
+        self.parts.frame = Arc::new(Frame::new(self.parts.frame.wire(), frame));
+        let old = self.engine.settings();
+        let of_model = Settings::for_model(&model);
+        let settings = Settings {
+            window: of_model.window,
+            output_reserve: of_model.output_reserve.max(old.output_reserve.min(of_model.window / 2)),
+            counter: of_model.counter,
+            binds_thinking: of_model.binds_thinking,
+            economy: of_model.economy,
+            memory_tokens_max: of_model.memory_tokens_max,
+            ..old.clone()
+        };
+        self.handle(Input::Configured(Box::new(settings)));
+        self.handle(Input::FrameChanged);
+        self.tell_overhead();
+        self.changes.push(Change::Model(model.id));
+        self.changes
+            .push(Change::Head(self.parts.frame.head().into_bytes().into()));
+        self.drain().await;
+        Ok(self.flush().await?)
+    }
+
+    fn tell_overhead(&mut self) {
+        let counter = self.engine.settings().counter;
+        let settings = self.parts.frame.settings();
+        let tools = settings
+            .tools
+            .as_ref()
+            .map_or(0, |tools| counter.tools(tools));
+        let tokens = (counter.text(&settings.system) + tools) as u64;
+        let bytes = self.parts.frame.head().len() as u64;
+        self.handle(Input::Overhead { tokens, bytes });
+    }
+
+    async fn keep_settings(&mut self) -> Result<(), SessionError> {
+        let place = self.parts.frame.settings().memory_place;
+        let kept = Kept {
+            pins: self.engine.pins().iter().map(KeptPin::from).collect::<Vec<_>>(),
+            is_memory_in_system: place == throughline_transcript::request::MemoryPlace::SystemPrompt,
+            caching: super::builder::caching_name(self.parts.frame.settings().caching)
+                .map(str::to_owned),
+        };
+        let json = serde_json::to_string(&kept).unwrap_or_default();
+        self.commit_with(Change::Settings(json)).await?;
+        Ok(())
+    }
+
+    /// Stores everything that waits, and this.
+    async fn commit_with(&mut self, change: Change) -> Result<(), StoreError> {
+        self.changes.push(change);
+        let result = self.flush().await;
+        if result.is_err() {
+            self.changes.pop();
+        }
+        result
+    }
+
+    /// Stores everything that waits.
+    async fn flush(&mut self) -> Result<(), StoreError> {
+        if self.changes.is_empty() {
+            return Ok(());
+        }
+        let at = self.parts.clock.now().ms();
+        match self.parts.writer.commit(at, self.changes.clone()).await {
+            Ok(counts) => {
+                self.changes.clear();
+                self.parts.counts = counts;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The digest that the next message is added behind.
+    fn chain(&self) -> Chain {
+        Chain::at(self.engine.digest())
+    }
+
+    async fn stop_tasks(&mut self) {
+        for (_, stop) in self.updates.drain() {
+            stop.cancel();
+        }
+        self.tasks.shutdown().await;
+        self.running.clear();
+        self.wait_until = None;
+    }
+
+    /// Does everything that the engine says.
+    async fn drain(&mut self) {
+        while let Some(output) = self.engine.poll() {
+            self.output(output).await;
+        }
+    }
+
+    async fn output(&mut self, output: Output) {
+        match output {
+            Output::Draft(order) => self.start_draft(order),
+            Output::Update(order) => self.start_update(order),
+            Output::CancelUpdate(ticket) => {
+                if let Some(stop) = self.updates.remove(&ticket) {
+                    stop.cancel();
+                }
+            }
+            Output::Request(plan) => self.request(plan).await,
+            Output::Wait { waited, at_most_ms } => {
+                let until = Instant::now() + Duration::from_millis(at_most_ms);
+                self.wait_until = Some((waited, until));
+            }
+            Output::Keep(version) => {
+                let at = self.parts.clock.now();
+                self.changes.push(stored::memory_change(&version, at));
+            }
+            Output::Adopt(adoption) => {
+                let at = self.parts.clock.now();
+                let expected = self.expected_epoch();
+                self.changes
+                    .push(stored::adoption_change(&adoption, expected, at));
+            }
+            // Truncation behind the memory is dealt with where it was asked for.
+            Output::Reload { .. } => {}
+            Output::Event(event) => self.event(event).await,
+            _ => {}
+        }
+    }
+
+    /// The epoch that the store will have when everything that waits is stored.
+    fn expected_epoch(&self) -> u64 {
+        self.changes
+            .iter()
+            .rev()
+            .find_map(|change| match change {
+                Change::Adopt { adoption, .. } => Some(adoption.epoch),
+                _ => None,
+            })
+            .unwrap_or(self.parts.counts.epoch)
+    }
+
+    fn failed_task(&mut self, id: tokio::task::Id) {
+        let Some((ticket, building)) = self.running.remove(&id) else {
+            return;
+        };
+        let failure = UpdateFailure {
+            class: "internal".to_owned(),
+            message: "making the memory failed inside; please report this".to_owned(),
+            retry_after_ms: None,
+        };
+        self.handle(match building {
+            Building::Draft => Input::Drafted {
+                ticket,
+                result: Err(failure),
+            },
+            Building::Model => Input::Updated {
+                ticket,
+                result: Err(failure),
+            },
+        });
+    }
+}
+
+async fn sleep_until(until: Option<Instant>) {
+    match until {
+        Some(until) => tokio::time::sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}

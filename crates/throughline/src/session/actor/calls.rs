@@ -1,0 +1,304 @@
+//! Requests and answers: what goes out, what comes back, what of it is stored when.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant as RealInstant};
+
+use throughline_engine::{Input, Plan};
+use throughline_providers::reply::Reply;
+use throughline_providers::stop::Next;
+use throughline_store::{Change, Purpose};
+use throughline_transcript::check::{CheckOptions, check_text};
+use throughline_transcript::json::Raw;
+use throughline_transcript::message::{Message, Role};
+use throughline_transcript::request::message::{self, ToolOutput};
+use throughline_transcript::request::{Marks, without_thinking};
+use throughline_transcript::usage::Usage;
+use tokio::time::Instant;
+
+use super::{Actor, Pending};
+use crate::compactor::LiveRequest;
+use crate::error::SendError;
+use crate::event::SessionEvent;
+use crate::session::turn::{Again, Prepared};
+use crate::session::{Answered, UserInput, stored};
+
+/// What is told to the model about calls that the user talked over.
+const NOT_RUN: &str = "This call was not run: the user went on without it.";
+
+impl Actor {
+    pub(super) async fn send(
+        &mut self,
+        input: UserInput,
+        answer: Answered<Result<Prepared, SendError>>,
+    ) {
+        if self.is_sending {
+            let _ = answer.send(Err(SendError::Busy));
+            return;
+        }
+        let messages = match self.messages_of(input) {
+            Ok(messages) => messages,
+            Err(error) => {
+                let _ = answer.send(Err(error));
+                return;
+            }
+        };
+        if let Err(error) = self.append(&messages).await {
+            let _ = answer.send(Err(error));
+            return;
+        }
+        self.want_request(answer);
+    }
+
+    pub(super) async fn send_again(
+        &mut self,
+        again: Again,
+        answer: Answered<Result<Prepared, SendError>>,
+    ) {
+        if let Again::TooLarge(window) = again {
+            self.handle(Input::Overflowed { window });
+            self.drain().await;
+        }
+        self.want_request(answer);
+    }
+
+    fn want_request(&mut self, answer: Answered<Result<Prepared, SendError>>) {
+        self.is_sending = true;
+        self.pending = Some(Pending {
+            answer,
+            since: Instant::now(),
+            since_real: RealInstant::now(),
+            swapped: false,
+            waited_for_model: Duration::ZERO,
+        });
+        self.handle(Input::RequestWanted);
+    }
+
+    /// The messages that say this.
+    fn messages_of(&self, input: UserInput) -> Result<Vec<Raw>, SendError> {
+        let wire = self.parts.frame.wire();
+        let open = open_calls(self.engine.tail());
+        match input {
+            UserInput::Text(text) if text.trim().is_empty() => Err(SendError::Empty),
+            UserInput::Text(text) if open.is_empty() => Ok(vec![message::user(wire, &text)]),
+            UserInput::Text(text) => {
+                let outputs: Vec<ToolOutput> = open
+                    .into_iter()
+                    .map(|call_id| ToolOutput {
+                        call_id,
+                        text: NOT_RUN.to_owned(),
+                        is_error: true,
+                    })
+                    .collect();
+                Ok(message::tool_outputs(wire, &outputs, Some(&text)))
+            }
+            UserInput::ToolOutputs { outputs, text } => {
+                if let Some(output) = outputs
+                    .iter()
+                    .find(|output| !open.contains(&output.call_id))
+                {
+                    return Err(SendError::NoSuchCall {
+                        id: output.call_id.clone(),
+                    });
+                }
+                if let Some(id) = open
+                    .iter()
+                    .find(|id| !outputs.iter().any(|output| output.call_id == **id))
+                {
+                    return Err(SendError::CallOpen { id: id.clone() });
+                }
+                if outputs.is_empty() {
+                    return Err(SendError::Empty);
+                }
+                Ok(message::tool_outputs(wire, &outputs, text.as_deref()))
+            }
+            UserInput::Messages(messages) if messages.is_empty() => Err(SendError::Empty),
+            UserInput::Messages(messages) => Ok(messages),
+        }
+    }
+
+    /// Stores messages, then tells the engine of them.
+    async fn append(&mut self, raws: &[Raw]) -> Result<(), SendError> {
+        let wire = self.parts.frame.wire();
+        let now = self.parts.clock.now();
+        let mut chain = self.chain();
+        let mut rows = Vec::with_capacity(raws.len());
+        let mut messages = Vec::with_capacity(raws.len());
+        for (offset, raw) in raws.iter().enumerate() {
+            let added = stored::added(
+                raw,
+                wire,
+                &mut chain,
+                now,
+                self.engine.messages() + offset,
+                self.parts.result_bytes_max,
+                self.engine.settings(),
+            )
+            .ok_or_else(|| SendError::Invalid {
+                finding: "a message is not a JSON object".to_owned(),
+            })?;
+            rows.push(added.row);
+            messages.push(added.message);
+        }
+        let change = Change::Append {
+            expected_count: self.engine.messages() as u64,
+            messages: rows,
+        };
+        self.commit_with(change)
+            .await
+            .map_err(|error| SendError::Store(Arc::new(error)))?;
+        for message in messages {
+            self.handle(Input::Appended(message));
+        }
+        Ok(())
+    }
+
+    /// A complete answer has come.
+    pub(super) async fn reply(&mut self, reply: Reply) -> Result<(), SendError> {
+        let next = reply.stop.as_ref().map(throughline_providers::stop::Stop::next);
+        self.is_sending = next == Some(Next::ResendUnchanged);
+        let appended = self.append(&reply.messages).await;
+        let context = reply.usage.map(|usage| usage.context_size());
+        if let Some(usage) = reply.usage {
+            let model = self.parts.frame.settings().model.clone();
+            self.spend(Purpose::Main, &model, &usage.billed, reply.request_id.clone());
+            self.compare(&usage.last_pass);
+        }
+        self.handle(Input::Answered { context });
+        if next == Some(Next::Compact) {
+            self.handle(Input::Overflowed { window: None });
+        }
+        self.drain().await;
+        if let Err(error) = self.flush().await {
+            self.not_stored(error);
+        }
+        appended
+    }
+
+    /// What the request would have been if nothing had ever been left out.
+    fn compare(&mut self, usage: &Usage) {
+        let status = self.engine.status();
+        // What is covered counts as it did when it was live.
+        let prompt = usage.prompt();
+        let whole = prompt.saturating_sub(status.memory) + self.whole_tokens;
+        let catalogue = Arc::clone(&self.parts.catalogue);
+        let model = catalogue.find(&self.parts.frame.settings().model);
+        self.costs
+            .without_compaction
+            .add(whole, status.limit, usage.output, model);
+    }
+
+    /// The engine has said what the request is made of.
+    pub(super) async fn request(&mut self, plan: Plan) {
+        self.wait_until = None;
+        if let Err(error) = self.flush().await {
+            // What a request is made of must be known after a restart.
+            self.refuse(SendError::Store(Arc::new(error)));
+            return;
+        }
+        if plan.is_too_large {
+            let limit = self.engine.status().limit;
+            self.refuse(SendError::TooLarge {
+                tokens: plan.tokens,
+                limit,
+            });
+            return;
+        }
+        let live = self.live(&plan);
+        let marks = Marks {
+            last_request_end: plan
+                .last_end
+                .and_then(|end| end.checked_sub(plan.first + 1))
+                .filter(|_| live.messages.len() == plan.end - plan.first),
+        };
+        let body = live
+            .frame
+            .compose(live.memory.as_deref(), &live.messages, marks);
+        if plan.memory.is_some()
+            && let Some(finding) = broken_rule(&body, live.frame.wire())
+        {
+            tracing::error!(%finding, "a request that was made here would be refused");
+            self.refuse(SendError::Invalid { finding });
+            return;
+        }
+        let Some(pending) = self.pending.take() else {
+            return;
+        };
+        if pending.swapped {
+            // In virtual time only the real clock knows what code takes.
+            let held = pending.since.elapsed().max(pending.since_real.elapsed());
+            self.tell(SessionEvent::Swap {
+                held,
+                waited_for_model: pending.waited_for_model,
+            });
+        }
+        let prepared = Prepared {
+            client: self.parts.client.clone(),
+            body: body.into(),
+        };
+        if pending.answer.send(Ok(prepared)).is_err() {
+            self.is_sending = false;
+        }
+    }
+
+    fn refuse(&mut self, error: SendError) {
+        self.is_sending = false;
+        if let Some(pending) = self.pending.take() {
+            let _ = pending.answer.send(Err(error));
+        }
+    }
+
+    /// The request that a plan stands for.
+    pub(super) fn live(&self, plan: &Plan) -> LiveRequest {
+        let mut messages = Vec::with_capacity(plan.end - plan.first);
+        for (offset, message) in self.engine.tail().iter().enumerate() {
+            let index = plan.first + offset;
+            if index >= plan.end {
+                break;
+            }
+            let Some(raw) = &message.raw else { continue };
+            if index < plan.thinking_from {
+                messages.extend(without_thinking(raw));
+            } else {
+                messages.push(raw.clone());
+            }
+        }
+        LiveRequest {
+            frame: Arc::clone(&self.parts.frame),
+            memory: plan.memory.clone(),
+            messages,
+        }
+    }
+}
+
+/// Ids of the calls in the last message, or last messages of a wire that has one for each, that nobody has answered.
+fn open_calls(tail: &[Message]) -> Vec<String> {
+    let mut answered = Vec::new();
+    let mut open = Vec::new();
+    for message in tail.iter().rev() {
+        answered.extend(
+            message
+                .tool_results()
+                .map(|result| result.call_id.to_string()),
+        );
+        let calls = message
+            .tool_calls()
+            .filter(|call| !call.is_server_side)
+            .map(|call| call.id.to_string());
+        open.extend(calls);
+        let begins = message.begins_turn() || message.role == Role::Assistant;
+        if begins && message.tool_calls().next().is_none() {
+            break;
+        }
+    }
+    open.retain(|id| !answered.contains(id));
+    open.reverse();
+    open
+}
+
+fn broken_rule(body: &str, wire: throughline_transcript::wire::Wire) -> Option<String> {
+    let report = check_text(body, wire, &CheckOptions::default());
+    report
+        .errors()
+        .next()
+        .map(|finding| format!("{}: {}", finding.path, finding.message))
+}

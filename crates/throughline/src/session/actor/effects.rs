@@ -1,0 +1,275 @@
+//! What runs beside the session, and what is told about it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use throughline_engine::{BuildKind, Event, Input, Order, Ticket, UpdateFailure, UpdateOrder};
+use throughline_memory::compact::{Options, compact_after};
+use throughline_memory::document::Memory;
+use throughline_memory::summarise::Finding;
+use throughline_store::{Change, Purpose, UsageRow};
+use throughline_transcript::catalogue::cost;
+use throughline_transcript::digest::Chain;
+use throughline_transcript::tokens::Counter;
+use throughline_transcript::usage::Usage;
+use tokio_util::sync::CancellationToken;
+
+use super::{Actor, Building};
+use crate::compactor::Compacted;
+use crate::event::SessionEvent;
+
+/// Something that ran beside the session is done.
+pub(super) enum Finished {
+    Draft(Ticket, Result<Memory, UpdateFailure>),
+    Update(Ticket, Box<Compacted>),
+}
+
+impl Actor {
+    pub(super) fn start_draft(&mut self, order: Order) {
+        let ticket = order.ticket;
+        let counter = self.engine.settings().counter;
+        let handle = self
+            .tasks
+            .spawn_blocking(move || Finished::Draft(ticket, draft(&order, counter)));
+        self.running.insert(handle.id(), (ticket, Building::Draft));
+    }
+
+    pub(super) fn start_update(&mut self, order: UpdateOrder) {
+        let ticket = order.order.ticket;
+        let Some(compactor) = self.parts.compactor.clone() else {
+            self.handle(Input::Updated {
+                ticket,
+                result: Err(UpdateFailure {
+                    class: "no-compactor".to_owned(),
+                    message: "no model is set to make memories".to_owned(),
+                    retry_after_ms: None,
+                }),
+            });
+            return;
+        };
+        let stop = CancellationToken::new();
+        self.updates.insert(ticket, stop.clone());
+        let live = self.live(&order.live);
+        let handle = self.tasks.spawn(async move {
+            let compacted = compactor.compact(order, live, stop).await;
+            Finished::Update(ticket, Box::new(compacted))
+        });
+        self.running.insert(handle.id(), (ticket, Building::Model));
+    }
+
+    pub(super) fn finished(
+        &mut self,
+        done: Result<(tokio::task::Id, Finished), tokio::task::JoinError>,
+    ) {
+        match done {
+            Ok((id, finished)) => {
+                self.running.remove(&id);
+                match finished {
+                    Finished::Draft(ticket, result) => {
+                        self.handle(Input::Drafted { ticket, result });
+                    }
+                    Finished::Update(ticket, compacted) => {
+                        self.updates.remove(&ticket);
+                        self.updated(ticket, *compacted);
+                    }
+                }
+            }
+            Err(error) => self.failed_task(error.id()),
+        }
+    }
+
+    fn updated(&mut self, ticket: Ticket, compacted: Compacted) {
+        for (model, usage) in &compacted.calls {
+            self.spend(Purpose::Update, model, usage, None);
+        }
+        let count = |is: fn(&Finding) -> bool| {
+            compacted.findings.iter().filter(|finding| is(finding)).count()
+        };
+        self.tell(SessionEvent::Checked {
+            put_back: count(|finding| matches!(finding, Finding::PutBack { .. })),
+            taken_out: count(|finding| matches!(finding, Finding::TakenOut { .. })),
+            refused: count(|finding| matches!(finding, Finding::AnswerRefused { .. })),
+            calls: u32::try_from(compacted.calls.len()).unwrap_or(u32::MAX),
+        });
+        self.handle(Input::Updated {
+            ticket,
+            result: compacted.result,
+        });
+    }
+
+    /// Adds what a call used to what is stored and shown.
+    pub(super) fn spend(
+        &mut self,
+        purpose: Purpose,
+        model_id: &str,
+        usage: &Usage,
+        request_id: Option<String>,
+    ) {
+        let catalogue = Arc::clone(&self.parts.catalogue);
+        let model = catalogue.find(model_id);
+        let spent = match purpose {
+            Purpose::Main => &mut self.costs.main,
+            _ => &mut self.costs.updates,
+        };
+        spent.add(usage, model);
+        let price = model.and_then(|model| cost(usage, model));
+        self.changes.push(Change::Usage(UsageRow {
+            at_ms: self.parts.clock.now().ms(),
+            purpose,
+            model: model_id.to_owned(),
+            uncached: usage.uncached,
+            cache_write: usage.cache_write,
+            cache_write_long: usage.cache_write_long,
+            cache_read: usage.cache_read,
+            output: usage.output,
+            cost_nanodollars: price
+                .and_then(|price| i64::try_from(price.nano_dollars()).ok()),
+            request_id,
+        }));
+    }
+
+    pub(super) async fn event(&mut self, event: Event) {
+        tracing::debug!(session = %self.parts.writer.id(), ?event, "engine");
+        if let Event::Swapped {
+            waited_ms,
+            waited_for,
+            ..
+        } = &event
+            && let Some(pending) = &mut self.pending
+        {
+            pending.swapped = true;
+            if *waited_for == Some(BuildKind::Model) {
+                pending.waited_for_model = Duration::from_millis(*waited_ms);
+            }
+        }
+        self.changes.push(Change::Event {
+            kind: kind(&event).to_owned(),
+            json: json(&event),
+        });
+        if let Event::Compaction { id, outcome } = &event
+            && let Some(answer) = self.asked.remove(id)
+        {
+            // A swap counts when it is stored.
+            if let Err(error) = self.flush().await {
+                self.not_stored(error);
+            }
+            let _ = answer.send(outcome.clone());
+        }
+        self.tell(SessionEvent::Engine(event));
+    }
+
+    pub(super) fn not_stored(&self, error: throughline_store::StoreError) {
+        tracing::warn!(%error, "changes of a session could not be stored");
+        self.tell(SessionEvent::NotStored(Arc::new(error)));
+    }
+
+    pub(super) fn tell(&self, event: SessionEvent) {
+        // It is no fault if nobody watches.
+        let _ = self.events.send(event);
+    }
+}
+
+fn draft(order: &Order, counter: Counter) -> Result<Memory, UpdateFailure> {
+    let count = |text: &str| counter.text(text);
+    let mut options = Options::new(order.tokens_max as usize, &count);
+    options.focus = order.focus.as_deref();
+    options.form = throughline_memory::compact::Form::UserMessage;
+    compact_after(
+        order.prior.as_ref().map(|prior| &prior.memory),
+        Chain::at(order.chain),
+        &order.messages,
+        &options,
+    )
+    .map(|compacted| compacted.memory)
+    .map_err(|error| UpdateFailure {
+        class: "draft".to_owned(),
+        message: error.to_string(),
+        retry_after_ms: None,
+    })
+}
+
+/// Name of an event, for the store.
+fn kind(event: &Event) -> &'static str {
+    match event {
+        Event::BuildStarted { .. } => "build-started",
+        Event::Built { .. } => "built",
+        Event::Refused { .. } => "refused",
+        Event::Failed { .. } => "failed",
+        Event::Dropped { .. } => "dropped",
+        Event::Swapped { .. } => "swapped",
+        Event::Skipped { .. } => "skipped",
+        Event::FellBack { .. } => "fell-back",
+        Event::Halted(_) => "halted",
+        Event::Resumed => "resumed",
+        Event::Undone { .. } => "undone",
+        Event::WindowLearned { .. } => "window-learned",
+        Event::Compaction { .. } => "compaction",
+        _ => "other",
+    }
+}
+
+/// The numbers and reasons of an event. They hold nothing of what was said.
+fn json(event: &Event) -> String {
+    let value = match event {
+        Event::BuildStarted {
+            ticket,
+            kind,
+            reason,
+            cover,
+            tokens,
+        } => serde_json::json!({
+            "ticket": ticket.number(), "kind": kind_name(*kind), "reason": reason.name(), "cover": cover,
+            "tokens": tokens,
+        }),
+        Event::Built {
+            ticket,
+            kind,
+            cover,
+            tokens,
+            took_ms,
+        } => serde_json::json!({
+            "ticket": ticket.number(), "kind": kind_name(*kind), "cover": cover, "tokens": tokens,
+            "took_ms": took_ms,
+        }),
+        Event::Failed {
+            ticket,
+            kind,
+            reason,
+            in_a_row,
+        } => serde_json::json!({
+            "ticket": ticket.number(), "kind": kind_name(*kind), "class": reason.class,
+            "message": reason.message, "in_a_row": in_a_row,
+        }),
+        Event::Swapped {
+            epoch,
+            reason,
+            version,
+            origin,
+            cover,
+            tokens_before,
+            tokens_after,
+            waited_ms,
+            waited_for,
+        } => serde_json::json!({
+            "epoch": epoch, "reason": reason.name(), "version": version, "origin": origin.name(), "cover": cover,
+            "tokens_before": tokens_before, "tokens_after": tokens_after, "waited_ms": waited_ms,
+            "waited_for": waited_for.map(kind_name),
+        }),
+        Event::FellBack { reason } => {
+            serde_json::json!({ "class": reason.class, "message": reason.message })
+        }
+        Event::Undone { epoch, tokens } => {
+            serde_json::json!({ "epoch": epoch, "tokens": tokens })
+        }
+        Event::WindowLearned { window } => serde_json::json!({ "window": window }),
+        other => serde_json::json!({ "what": format!("{other:?}") }),
+    };
+    value.to_string()
+}
+
+fn kind_name(kind: BuildKind) -> &'static str {
+    match kind {
+        BuildKind::Draft => "draft",
+        BuildKind::Model => "model",
+    }
+}

@@ -1,0 +1,476 @@
+//! Starting a session, or going on with one.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use throughline_engine::{Compactor as EngineCompactor, Engine, Pin, Settings, Snapshot};
+use throughline_memory::document::Memory;
+use throughline_providers::client::Client;
+use throughline_store::{ForkPoint, MemoryStore, NewSession, SessionId, Store, StoreError, Writer};
+use throughline_transcript::catalogue::Catalogue;
+use throughline_transcript::convert::CacheTtl;
+use throughline_transcript::cut::TailBegins;
+use throughline_transcript::digest::Chain;
+use throughline_transcript::json::Raw;
+use throughline_transcript::request::{self, Caching, Frame, MemoryPlace};
+use throughline_transcript::window::WINDOW_DEFAULT;
+use throughline_transcript::wire::Wire;
+use tokio::sync::{broadcast, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::actor::{Actor, Parts};
+use super::stored::{self, Kept};
+use super::{Session, Shared};
+use crate::compactor::Compactor;
+use crate::error::OpenError;
+
+/// Settings of a session.
+#[must_use = "a builder does nothing until it is started"]
+pub struct SessionBuilder {
+    client: Client,
+    frame: request::Settings,
+    store: Arc<dyn Store>,
+    id: Option<SessionId>,
+    title: String,
+    catalogue: Arc<Catalogue>,
+    window: Option<u64>,
+    changes: Vec<SettingsChange>,
+    compactor: Option<Arc<dyn Compactor>>,
+    memory: Option<Memory>,
+    result_bytes_max: Option<usize>,
+    open_wait: Duration,
+}
+
+type SettingsChange = Box<dyn FnOnce(&mut Settings) + Send>;
+
+/// Limit of an answer where nobody says one, tokens.
+const MAX_TOKENS: u64 = 16_000;
+/// Events that a slow watcher may leave lying.
+const EVENTS_MAX: usize = 1024;
+/// Commands that wait for the session.
+const COMMANDS_MAX: usize = 64;
+
+impl SessionBuilder {
+    pub(super) fn new(client: Client, model: String) -> Self {
+        let caching = match client.wire() {
+            Wire::Anthropic => Caching::For(CacheTtl::Minutes5),
+            Wire::OpenAiChat | Wire::OpenAiResponses => Caching::Off,
+        };
+        let max_tokens = (client.wire() == Wire::Anthropic).then_some(MAX_TOKENS);
+        Self {
+            client,
+            frame: request::Settings {
+                model,
+                max_tokens,
+                caching,
+                ..request::Settings::default()
+            },
+            store: Arc::new(MemoryStore::new()),
+            id: None,
+            title: String::new(),
+            catalogue: Arc::new(Catalogue::embedded().clone()),
+            window: None,
+            changes: Vec::new(),
+            compactor: None,
+            memory: None,
+            result_bytes_max: None,
+            open_wait: Duration::ZERO,
+        }
+    }
+
+    /// The system prompt.
+    pub fn system(mut self, system: impl Into<String>) -> Self {
+        self.frame.system = system.into();
+        self
+    }
+
+    /// Tools: a JSON array in the wire's form.
+    pub fn tools(mut self, tools: Raw) -> Self {
+        self.frame.tools = Some(tools);
+        self
+    }
+
+    /// The limit of an answer, tokens.
+    pub fn max_tokens(mut self, tokens: u64) -> Self {
+        self.frame.max_tokens = Some(tokens);
+        self
+    }
+
+    /// A further field of every request: thinking, effort, tool choice, ...
+    pub fn field(mut self, name: impl Into<String>, value: Raw) -> Self {
+        self.frame.fields.push((name.into(), value));
+        self
+    }
+
+    /// Whether and for how long an Anthropic provider is asked to cache; five minutes unless said otherwise.
+    pub fn caching(mut self, caching: Caching) -> Self {
+        self.frame.caching = caching;
+        self
+    }
+
+    /// Where the memory goes: the first message of the user unless said otherwise.
+    pub fn memory_place(mut self, place: MemoryPlace) -> Self {
+        self.frame.memory_place = place;
+        self
+    }
+
+    /// Where the session is kept; in memory unless said otherwise.
+    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = store;
+        self
+    }
+
+    /// The session's id; a new one unless said otherwise.
+    pub fn id(mut self, id: SessionId) -> Self {
+        self.id = Some(id);
+        self
+    }
+
+    /// A title for lists.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = title.into();
+        self
+    }
+
+    /// Models with their windows, prices and abilities; the embedded ones unless said otherwise.
+    pub fn catalogue(mut self, catalogue: Arc<Catalogue>) -> Self {
+        self.catalogue = catalogue;
+        self
+    }
+
+    /// The model's window, tokens, where the catalogue does not know it or less is to be used.
+    pub fn window(mut self, tokens: u64) -> Self {
+        self.window = Some(tokens);
+        self
+    }
+
+    /// Changes when and how the session is compacted.
+    pub fn settings(mut self, change: impl FnOnce(&mut Settings) + Send + 'static) -> Self {
+        self.changes.push(Box::new(change));
+        self
+    }
+
+    /// Who makes memories; the extractive compactor alone unless said otherwise.
+    pub fn compactor(mut self, compactor: impl Compactor + 'static) -> Self {
+        self.compactor = Some(Arc::new(compactor));
+        self
+    }
+
+    /// A memory from another session, to begin with. It stands where a memory of this one would stand, and goes on in
+    /// the memories to come.
+    pub fn memory(mut self, memory: Memory) -> Self {
+        self.memory = Some(memory);
+        self
+    }
+
+    /// From which length a result of a tool goes into requests shortened, bytes; a quarter of the window unless said
+    /// otherwise. The archive has all of it.
+    pub fn result_bytes_max(mut self, bytes: usize) -> Self {
+        self.result_bytes_max = Some(bytes);
+        self
+    }
+
+    /// How long to wait if another process has the session open; not at all unless said otherwise.
+    pub fn open_wait(mut self, wait: Duration) -> Self {
+        self.open_wait = wait;
+        self
+    }
+
+    /// Begins a session.
+    ///
+    /// # Errors
+    /// If it cannot be stored, or one with this id exists.
+    pub async fn start(self) -> Result<Session, OpenError> {
+        let id = self.id.clone().unwrap_or_else(new_id);
+        let clock = crate::clock::Clock::new();
+        let frame = Frame::new(self.client.wire(), self.frame.clone());
+        let new = self.new_session(&id, &frame, clock.now().ms(), None);
+        self.store.create(new, Vec::new()).await?;
+        let writer = self.store.open(&id, self.open_wait).await?;
+        let mut snapshot = Snapshot::default();
+        let settings = self.engine_settings_of(&frame);
+        let (mut parts, changes) = self.parts(writer, frame, clock, settings);
+        if let Some(mut memory) = parts.given.take() {
+            memory.cover.messages = 0;
+            memory.cover.turns = 0;
+            memory.cover.digest = Chain::new().digest().to_string();
+            memory.version = 0;
+            snapshot.chain = Chain::new().digest();
+            parts.given = Some(memory);
+        }
+        Ok(launch(parts, snapshot, changes).await)
+    }
+
+    /// Goes on with a stored session. Nothing is sent or compacted by that.
+    ///
+    /// Model, system prompt, tools and fields are those that are stored; the builder's model is used to find prices
+    /// and limits if the stored one is not known.
+    ///
+    /// # Errors
+    /// If there is none, another process has it open, or it cannot be read.
+    pub async fn resume(mut self, id: &SessionId) -> Result<Session, OpenError> {
+        let mut writer = self.store.open(id, self.open_wait).await?;
+        let loaded = writer.load().await?;
+        let corrupt = |what: String| OpenError::Corrupt {
+            id: id.to_string(),
+            what,
+        };
+        let wire = self.client.wire();
+        if loaded.session.wire != wire.name() {
+            return Err(OpenError::OtherWire {
+                id: id.to_string(),
+                stored: loaded.session.wire.clone(),
+                client: wire.name().to_owned(),
+            });
+        }
+        let kept: Kept = if loaded.settings.is_empty() {
+            Kept::default()
+        } else {
+            serde_json::from_str(&loaded.settings)
+                .map_err(|error| corrupt(format!("the settings: {error}")))?
+        };
+        let head = std::str::from_utf8(&loaded.head)
+            .ok()
+            .and_then(|head| Raw::parse(head.to_owned()).ok())
+            .ok_or_else(|| corrupt("the head of its requests is not JSON".to_owned()))?;
+        let place = if kept.is_memory_in_system {
+            MemoryPlace::SystemPrompt
+        } else {
+            MemoryPlace::FirstUserMessage
+        };
+        let frame = Frame::read(wire, &head, caching_of(kept.caching.as_deref()), place)
+            .map_err(|error| corrupt(error.to_string()))?;
+        self.id = Some(id.clone());
+        self.frame = frame.settings().clone();
+        let settings = self.engine_settings_of(&frame);
+        let quoted = match stored::quoted_range(&loaded) {
+            Some(range) => self.store.messages(id, range).await?,
+            None => Vec::new(),
+        };
+        let pins = kept.pins.into_iter().map(Pin::from).collect();
+        let snapshot =
+            stored::snapshot(&loaded, &quoted, pins, &settings).map_err(corrupt)?;
+        self.memory = None;
+        let clock = crate::clock::Clock::new();
+        let (mut parts, changes) = self.parts(writer, frame, clock, settings);
+        parts.counts = loaded.counts;
+        Ok(launch(parts, snapshot, changes).await)
+    }
+
+    /// Begins a session with the first messages of another one.
+    pub(super) async fn fork_of(
+        mut self,
+        parent: &SessionId,
+        messages: usize,
+    ) -> Result<Session, OpenError> {
+        let id = self.id.clone().unwrap_or_else(new_id);
+        let clock = crate::clock::Clock::new();
+        let now = clock.now();
+        let frame = Frame::new(self.client.wire(), self.frame.clone());
+        let settings = self.engine_settings_of(&frame);
+        let mut new = self.new_session(&id, &frame, now.ms(), None);
+        new.parent = Some(ForkPoint {
+            session: parent.clone(),
+            message_count: messages as u64,
+        });
+        let mut changes = Vec::new();
+        // The newest memory of the parent that stands for no more than what the fork begins with.
+        if let Some((row, digest)) =
+            newest_memory_within(self.store.as_ref(), parent, messages as u64).await?
+        {
+            let mut version = stored::version_of(&row, &settings).map_err(|what| {
+                OpenError::Corrupt {
+                    id: parent.to_string(),
+                    what,
+                }
+            })?;
+            version.memory.version = 1;
+            version.memory.cover.digest = digest;
+            changes.push(stored::memory_change(&version, now));
+            changes.push(stored::adoption_change(
+                &throughline_engine::Adoption {
+                    epoch: 1,
+                    version: Some(1),
+                    cover: version.cover(),
+                    at_messages: messages,
+                    quoted: None,
+                },
+                0,
+                now,
+            ));
+        }
+        self.store.create(new, changes).await?;
+        self.memory = None;
+        self.resume(&id).await
+    }
+
+    fn new_session(
+        &self,
+        id: &SessionId,
+        frame: &Frame,
+        now_ms: i64,
+        parent: Option<ForkPoint>,
+    ) -> NewSession {
+        let kept = Kept {
+            pins: Vec::new(),
+            is_memory_in_system: self.frame.memory_place == MemoryPlace::SystemPrompt,
+            caching: caching_name(self.frame.caching).map(str::to_owned),
+        };
+        NewSession {
+            id: id.clone(),
+            parent,
+            wire: self.client.wire().name().to_owned(),
+            model: self.frame.model.clone(),
+            title: self.title.clone(),
+            created_ms: now_ms,
+            head: frame.head().into_bytes().into(),
+            settings: serde_json::to_string(&kept).unwrap_or_default(),
+        }
+    }
+
+    fn engine_settings_of(&mut self, frame: &Frame) -> Settings {
+        let model = self.catalogue.find(&self.frame.model);
+        let mut settings = match model {
+            Some(model) => Settings::for_model(model),
+            None => Settings::new(self.window.unwrap_or(WINDOW_DEFAULT)),
+        };
+        if let Some(window) = self.window {
+            let counter = settings.counter;
+            let (binds, economy) = (settings.binds_thinking, settings.economy);
+            settings = Settings::new(window);
+            settings.counter = counter;
+            settings.binds_thinking = binds;
+            settings.economy = economy;
+        }
+        if let Some(limit) = self.frame.max_tokens {
+            settings.output_reserve = limit.min(settings.window / 2);
+        }
+        if frame.wire() == Wire::Anthropic {
+            settings.body_bytes_max =
+                Some(throughline_transcript::check::ANTHROPIC_BODY_BYTES_MAX as u64);
+        }
+        if self.frame.memory_place == MemoryPlace::SystemPrompt {
+            settings.tail_begins = TailBegins::WithUser;
+        }
+        if self.compactor.is_some() {
+            settings.compactor = EngineCompactor::Model;
+        }
+        for change in std::mem::take(&mut self.changes) {
+            change(&mut settings);
+        }
+        settings
+    }
+
+    fn parts(
+        self,
+        writer: Box<dyn Writer>,
+        frame: Frame,
+        clock: crate::clock::Clock,
+        settings: Settings,
+    ) -> (Parts, Settings) {
+        let window_bytes = usize::try_from(settings.window).unwrap_or(usize::MAX);
+        let parts = Parts {
+            client: self.client,
+            frame: Arc::new(frame),
+            writer,
+            store: self.store,
+            clock,
+            catalogue: self.catalogue,
+            compactor: self.compactor,
+            given: self.memory,
+            // About a quarter of the window, at four bytes a token.
+            result_bytes_max: self.result_bytes_max.unwrap_or(window_bytes.max(4_000)),
+            counts: Default::default(),
+        };
+        (parts, settings)
+    }
+}
+
+async fn launch(parts: Parts, snapshot: Snapshot, settings: Settings) -> Session {
+    let (commands, inbox) = mpsc::channel(COMMANDS_MAX);
+    let (events, _) = broadcast::channel(EVENTS_MAX);
+    let tasks = TaskTracker::new();
+    let stop = CancellationToken::new();
+    let id = parts.writer.id().clone();
+    let client = parts.client.clone();
+    let store = Arc::clone(&parts.store);
+    let engine = Engine::restore(settings, snapshot);
+    let mut actor = Actor::new(parts, engine, events.clone());
+    actor.begin().await;
+    let (shown, status) = watch::channel(actor.shown());
+    tasks.spawn(actor.run(inbox, shown));
+    Session {
+        shared: Arc::new(Shared {
+            id,
+            client,
+            store,
+            commands,
+            events,
+            status,
+            tasks,
+            stop,
+            compactions: AtomicU64::new(1),
+        }),
+    }
+}
+
+/// The newest memory of a session that stands for at most so many messages as they are now, and their digest.
+pub(super) async fn newest_memory_within(
+    store: &dyn Store,
+    id: &SessionId,
+    messages: u64,
+) -> Result<Option<(throughline_store::MemoryRow, String)>, StoreError> {
+    const PAGE_ROWS: u32 = 500;
+    let mut page = throughline_store::Page::first(PAGE_ROWS);
+    let mut versions = Vec::new();
+    loop {
+        let rows = store.memories(id, page).await?;
+        let is_last = rows.len() < PAGE_ROWS as usize;
+        page.skip += u64::from(PAGE_ROWS);
+        versions.extend(rows);
+        if is_last {
+            break;
+        }
+    }
+    for info in versions.iter().rev() {
+        if info.covered_count == 0 || info.covered_count > messages {
+            continue;
+        }
+        let last = store.message(id, info.covered_count - 1).await?;
+        if last.digest == info.digest {
+            let digest = throughline_transcript::digest::Digest::from_bytes(info.digest);
+            return Ok(Some((
+                store.memory(id, info.version).await?,
+                digest.to_string(),
+            )));
+        }
+    }
+    Ok(None)
+}
+
+fn new_id() -> SessionId {
+    let id = uuid::Uuid::now_v7().to_string();
+    match SessionId::new(id) {
+        Ok(id) => id,
+        // Hexadecimal digits and hyphens are what an id may have.
+        Err(_) => unreachable!("a UUID is an id"),
+    }
+}
+
+pub(super) fn caching_name(caching: Caching) -> Option<&'static str> {
+    match caching {
+        Caching::Off => None,
+        Caching::For(CacheTtl::Minutes5) => Some("5m"),
+        Caching::For(CacheTtl::Hour1) => Some("1h"),
+    }
+}
+
+fn caching_of(name: Option<&str>) -> Caching {
+    match name {
+        Some("1h") => Caching::For(CacheTtl::Hour1),
+        Some(_) => Caching::For(CacheTtl::Minutes5),
+        None => Caching::Off,
+    }
+}

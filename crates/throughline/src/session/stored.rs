@@ -1,0 +1,295 @@
+//! Between what is stored and what the engine knows.
+
+use std::str;
+
+use bytestring::ByteString;
+use serde::{Deserialize, Serialize};
+use throughline_engine::{Adoption, Pin, Settings, Snapshot, Time, Version, VersionOrigin};
+use throughline_memory::document::Memory;
+use throughline_memory::redact::Redactor;
+use throughline_memory::render::markdown;
+use throughline_store::{Change, Loaded, MemoryRow, NewMessage, StoredMessage};
+use throughline_transcript::digest::{Chain, Digest};
+use throughline_transcript::formats::request::read_message;
+use throughline_transcript::json::Raw;
+use throughline_transcript::message::{Block, Content, Message, Role, ToolInput};
+use throughline_transcript::request::{Shortened, shorten};
+use throughline_transcript::text::head;
+use throughline_transcript::wire::Wire;
+
+/// Of a message so much can be searched, bytes.
+const SEARCHED_BYTES_MAX: usize = 64 * 1024;
+
+/// What is stored of a session besides messages and memories.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Kept {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) pins: Vec<KeptPin>,
+    /// Whether the memory goes into the system prompt.
+    #[serde(default)]
+    pub(super) is_memory_in_system: bool,
+    /// For how long the provider is to cache: `5m`, `1h`, or nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) caching: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct KeptPin {
+    id: String,
+    text: String,
+    message: usize,
+}
+
+/// What is stored with an adoption for this crate's own use.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct AdoptionState {
+    at_messages: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    quoted: Option<(usize, usize)>,
+}
+
+impl From<&Pin> for KeptPin {
+    fn from(pin: &Pin) -> Self {
+        Self {
+            id: pin.id.clone(),
+            text: pin.text.clone(),
+            message: pin.message,
+        }
+    }
+}
+
+impl From<KeptPin> for Pin {
+    fn from(pin: KeptPin) -> Self {
+        Self {
+            id: pin.id,
+            text: pin.text,
+            message: pin.message,
+        }
+    }
+}
+
+/// A message that is to be added: as it goes into requests, and its row.
+pub(super) struct Added {
+    pub(super) message: Message,
+    pub(super) row: NewMessage,
+}
+
+/// Reads a message that is to be added behind `chain`, and shortens results in it that are too long.
+pub(super) fn added(
+    raw: &Raw,
+    wire: Wire,
+    chain: &mut Chain,
+    at: Time,
+    index: usize,
+    result_bytes_max: usize,
+    settings: &Settings,
+) -> Option<Added> {
+    let pointer = format!("all of it is message {index} in the archive");
+    let short = shorten(raw, wire, result_bytes_max, &pointer);
+    let sent = short.as_ref().map(|Shortened { message, .. }| message.clone());
+    let mut message = read_message(sent.as_ref().unwrap_or(raw))?;
+    message.at_ms = Some(at.ms());
+    let digest = chain.push(throughline_transcript::digest::message_digest(&message));
+    let tokens = settings.counter.estimating().message(&message);
+    let whole = read_message(raw)?;
+    Some(Added {
+        row: NewMessage {
+            original: raw.as_str().to_owned().into_bytes().into(),
+            sent: sent.map(|sent| sent.as_str().to_owned().into_bytes().into()),
+            digest: *digest.as_bytes(),
+            at_ms: Some(at.ms()),
+            role: role(message.role).to_owned(),
+            text: searchable(&whole),
+            tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
+        },
+        message,
+    })
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    }
+}
+
+/// What can be searched of a message: its texts, without secrets.
+fn searchable(message: &Message) -> String {
+    let mut text = String::new();
+    for block in &message.blocks {
+        add_text(block, &mut text);
+        if text.len() > SEARCHED_BYTES_MAX {
+            text.truncate(head(&text, SEARCHED_BYTES_MAX).len());
+            break;
+        }
+    }
+    Redactor::embedded().redact(&text).into_owned()
+}
+
+fn add_text(block: &Block, text: &mut String) {
+    let mut add = |part: &str| {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(part);
+    };
+    match &block.content {
+        Content::Text(said) => add(&said.decode()),
+        Content::ToolCall(call) => {
+            add(&call.name);
+            match &call.input {
+                ToolInput::Json(input) => add(input.as_str()),
+                ToolInput::Text(input) => add(&input.decode()),
+            }
+        }
+        Content::ToolResult(result) => {
+            for part in result.texts() {
+                add(&part.decode());
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The texts of a stored message.
+pub(super) fn text_of(bytes: &[u8]) -> String {
+    raw_of(bytes)
+        .as_ref()
+        .and_then(read_message)
+        .map(|message| {
+            let mut text = String::new();
+            for block in &message.blocks {
+                add_text(block, &mut text);
+            }
+            text
+        })
+        .unwrap_or_default()
+}
+
+fn raw_of(bytes: &[u8]) -> Option<Raw> {
+    Raw::parse(ByteString::from(str::from_utf8(bytes).ok()?)).ok()
+}
+
+/// A stored message, as it goes into requests.
+pub(super) fn message_of(stored: &StoredMessage) -> Option<Message> {
+    let mut message = read_message(&raw_of(stored.request_bytes())?)?;
+    message.at_ms = stored.at_ms;
+    Some(message)
+}
+
+pub(super) fn memory_change(version: &Version, at: Time) -> Change {
+    let memory = &version.memory;
+    Change::Memory(MemoryRow {
+        version: u64::from(memory.version),
+        covered_count: memory.cover.messages as u64,
+        digest: digest_bytes(&memory.cover.digest),
+        origin: version.origin.name().to_owned(),
+        json: memory.to_json(),
+        markdown: markdown::render(memory),
+        created_ms: at.ms(),
+        tokens: u32::try_from(version.tokens).unwrap_or(u32::MAX),
+    })
+}
+
+pub(super) fn adoption_change(adoption: &Adoption, expected_epoch: u64, at: Time) -> Change {
+    let state = AdoptionState {
+        at_messages: adoption.at_messages,
+        quoted: adoption.quoted,
+    };
+    Change::Adopt {
+        expected_epoch,
+        adoption: throughline_store::Adoption {
+            epoch: adoption.epoch,
+            memory_version: adoption.version.map(u64::from),
+            covered_count: adoption.cover as u64,
+            // Numbers only: this cannot fail.
+            state: serde_json::to_string(&state).unwrap_or_default(),
+            at_ms: at.ms(),
+        },
+    }
+}
+
+/// What the engine goes on with.
+pub(super) fn snapshot(
+    loaded: &Loaded,
+    quoted: &[StoredMessage],
+    pins: Vec<Pin>,
+    settings: &Settings,
+) -> Result<Snapshot, String> {
+    let state = match &loaded.adoption {
+        Some(adoption) if !adoption.state.is_empty() => {
+            serde_json::from_str::<AdoptionState>(&adoption.state)
+                .map_err(|error| format!("the state of the adoption: {error}"))?
+        }
+        _ => AdoptionState::default(),
+    };
+    let version = loaded
+        .memory
+        .as_ref()
+        .map(|row| version_of(row, settings))
+        .transpose()?;
+    let adoption = loaded.adoption.as_ref().map(|adoption| Adoption {
+        epoch: adoption.epoch,
+        version: adoption
+            .memory_version
+            .and_then(|number| u32::try_from(number).ok()),
+        cover: adoption.covered_count as usize,
+        at_messages: state.at_messages,
+        quoted: state.quoted,
+    });
+    let messages = loaded
+        .tail
+        .iter()
+        .map(|stored| {
+            message_of(stored).ok_or_else(|| format!("message {} is no message", stored.position))
+        })
+        .collect::<Result<_, _>>()?;
+    let ready = loaded
+        .newer_memory
+        .as_ref()
+        .map(|row| version_of(row, settings))
+        .transpose()?;
+    Ok(Snapshot {
+        adoption,
+        version,
+        chain: loaded
+            .covered_digest
+            .map_or_else(|| Chain::new().digest(), Digest::from_bytes),
+        messages,
+        quoted: quoted.iter().filter_map(message_of).collect(),
+        ready,
+        number: u32::try_from(loaded.counts.memory_version).unwrap_or(u32::MAX),
+        last_request_at: Some(Time::from_ms(loaded.session.updated_ms)),
+        pins,
+    })
+}
+
+/// The messages that an adoption quotes.
+pub(super) fn quoted_range(loaded: &Loaded) -> Option<std::ops::Range<u64>> {
+    let adoption = loaded.adoption.as_ref()?;
+    let state: AdoptionState = serde_json::from_str(&adoption.state).ok()?;
+    let (first, end) = state.quoted?;
+    Some(first as u64..end as u64)
+}
+
+pub(super) fn version_of(row: &MemoryRow, settings: &Settings) -> Result<Version, String> {
+    let mut memory = Memory::from_json(&row.json)
+        .map_err(|error| format!("memory version {}: {error}", row.version))?;
+    memory.version = u32::try_from(row.version).unwrap_or(u32::MAX);
+    let origin = VersionOrigin::from_name(&row.origin).unwrap_or(VersionOrigin::Given);
+    Ok(Version::new(memory, origin, settings))
+}
+
+/// The bytes of a digest that is written in hexadecimal; zeros for what is none.
+fn digest_bytes(hex: &str) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    for (byte, pair) in bytes.iter_mut().zip(hex.as_bytes().chunks(2)) {
+        *byte = str::from_utf8(pair)
+            .ok()
+            .and_then(|pair| u8::from_str_radix(pair, 16).ok())
+            .unwrap_or(0);
+    }
+    bytes
+}

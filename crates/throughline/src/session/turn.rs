@@ -1,0 +1,226 @@
+//! One request and its answer.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytestring::ByteString;
+use futures::{Stream, StreamExt as _};
+use throughline_providers::client::{CallOptions, Client, Delivery};
+use throughline_providers::error::{CallError, ErrorKind};
+use throughline_providers::reply::{Event, Reply};
+use throughline_providers::stop::{Next, Stop};
+use throughline_transcript::formats::request::read_message;
+use throughline_transcript::message::ToolCall;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::{Command, Session};
+use crate::error::SendError;
+
+/// A request that is ready to be sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Prepared {
+    pub(crate) client: Client,
+    pub(crate) body: ByteString,
+}
+
+/// Why the same request is to be made again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// The provider has paused, and goes on when it is asked again.
+    Paused,
+    /// It was too large; with the window that the provider named.
+    TooLarge(Option<u64>),
+}
+
+/// How often a provider may pause in one turn.
+const PAUSES_MAX: u32 = 32;
+/// Events that a slow caller may leave lying.
+const EVENTS_MAX: usize = 256;
+
+/// An answer that is coming in: a stream of events that ends with [`TurnEvent::Done`], or with an error. Dropping it
+/// cancels the answer; what was said stays said, and the answer is not stored.
+#[derive(Debug)]
+pub struct Turn {
+    events: mpsc::Receiver<Result<TurnEvent, SendError>>,
+    _cancel: DropGuard,
+}
+
+/// Something of an answer.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum TurnEvent {
+    /// What the provider sends, as it comes.
+    Model(Event),
+    /// The request was too large for the provider, and is made again from a memory. What came before is void.
+    Compacted,
+    /// The answer is complete and stored. The last event.
+    Done(Answer),
+}
+
+/// A complete answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// What came; the last one, if the provider has paused in between.
+    pub reply: Reply,
+    /// Everything visible that was said, pauses or not.
+    text: String,
+}
+
+impl Answer {
+    /// The visible text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Why the model stopped.
+    #[must_use]
+    pub fn stop(&self) -> Option<&Stop> {
+        self.reply.stop.as_ref()
+    }
+
+    /// Calls of tools that wait for their results.
+    #[must_use]
+    pub fn tool_calls(&self) -> Vec<ToolCall> {
+        self.reply
+            .messages
+            .iter()
+            .filter_map(read_message)
+            .flat_map(|message| {
+                message
+                    .tool_calls()
+                    .filter(|call| !call.is_server_side)
+                    .cloned()
+                    .collect::<Vec<_>>()
+            })
+            .collect()
+    }
+}
+
+impl Turn {
+    pub(super) fn start(session: &Session, prepared: Prepared) -> Self {
+        let cancel = session.shared.stop.child_token();
+        let (sender, events) = mpsc::channel(EVENTS_MAX);
+        let runner = Runner {
+            commands: session.shared.commands.clone(),
+            events: sender,
+            cancel: cancel.clone(),
+        };
+        session.shared.tasks.spawn(runner.run(prepared));
+        Self {
+            events,
+            _cancel: cancel.drop_guard(),
+        }
+    }
+
+    /// Waits for the whole answer.
+    ///
+    /// # Errors
+    /// If it broke off.
+    pub async fn answer(mut self) -> Result<Answer, SendError> {
+        while let Some(event) = self.next().await {
+            if let TurnEvent::Done(answer) = event? {
+                return Ok(answer);
+            }
+        }
+        Err(SendError::Closed)
+    }
+}
+
+impl Stream for Turn {
+    type Item = Result<TurnEvent, SendError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.events.poll_recv(context)
+    }
+}
+
+/// Makes the calls of a turn.
+struct Runner {
+    commands: mpsc::Sender<Command>,
+    events: mpsc::Sender<Result<TurnEvent, SendError>>,
+    cancel: CancellationToken,
+}
+
+impl Runner {
+    async fn run(self, prepared: Prepared) {
+        let result = self.turn(prepared).await;
+        if result.is_err() {
+            // The session can be asked again.
+            let _ = self.commands.send(Command::GaveUp).await;
+        }
+        // Nobody may be listening any more.
+        let _ = self.events.send(result.map(TurnEvent::Done)).await;
+    }
+
+    async fn turn(&self, mut prepared: Prepared) -> Result<Answer, SendError> {
+        let mut text = String::new();
+        let mut pauses = 0;
+        let mut has_shrunk = false;
+        loop {
+            let reply = match self.call(&prepared).await {
+                Ok(reply) => reply,
+                Err(error) => {
+                    let window = match error.kind() {
+                        ErrorKind::ContextOverflow { window } => window,
+                        ErrorKind::BodyTooLarge => None,
+                        _ => return Err(SendError::Call(Arc::new(error))),
+                    };
+                    if has_shrunk {
+                        return Err(SendError::Call(Arc::new(error)));
+                    }
+                    has_shrunk = true;
+                    prepared = self.again(Again::TooLarge(window)).await?;
+                    self.tell(TurnEvent::Compacted).await;
+                    continue;
+                }
+            };
+            text.push_str(&reply.text());
+            let (sender, stored) = oneshot::channel();
+            self.command(Command::Reply(Box::new(reply.clone()), sender))
+                .await?;
+            stored.await.map_err(|_| SendError::Closed)??;
+            let next = reply.stop.as_ref().map(Stop::next);
+            if next == Some(Next::ResendUnchanged) && pauses < PAUSES_MAX {
+                pauses += 1;
+                prepared = self.again(Again::Paused).await?;
+                continue;
+            }
+            return Ok(Answer { reply, text });
+        }
+    }
+
+    async fn call(&self, prepared: &Prepared) -> Result<Reply, CallError> {
+        let options =
+            CallOptions::cancelled_by(self.cancel.clone()).delivery(Delivery::Streamed);
+        let mut call = prepared.client.send(prepared.body.clone(), options).await?;
+        while let Some(event) = call.next().await {
+            match event? {
+                Event::Reply(reply) => return Ok(*reply),
+                event => self.tell(TurnEvent::Model(event)).await,
+            }
+        }
+        // A call ends with its reply or an error.
+        call.reply().await
+    }
+
+    async fn again(&self, again: Again) -> Result<Prepared, SendError> {
+        let (sender, prepared) = oneshot::channel();
+        self.command(Command::SendAgain(again, sender)).await?;
+        prepared.await.map_err(|_| SendError::Closed)?
+    }
+
+    async fn command(&self, command: Command) -> Result<(), SendError> {
+        self.commands
+            .send(command)
+            .await
+            .map_err(|_| SendError::Closed)
+    }
+
+    async fn tell(&self, event: TurnEvent) {
+        // The caller may have dropped the turn; cancelling ends the call then.
+        let _ = self.events.send(Ok(event)).await;
+    }
+}
