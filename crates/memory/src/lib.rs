@@ -15,6 +15,7 @@
 //! | store it and read it back | [`Memory::to_json`](document::Memory::to_json), [`json_form::read`] |
 //! | show it, or put it back into a conversation | [`render`] |
 //! | change it by item ids, or merge what is new into it | [`update`] |
+//! | have it made by a model, checked and repaired | [`Job`](summarise::Job) |
 //! | ask whether it says only what was said | [`verify`](verify::verify) |
 //! | take secrets out of a text | [`Redactor`](redact::Redactor) |
 //! | recognise corrections, decisions and errors in a text | [`cues`] |
@@ -22,9 +23,11 @@
 //!
 //! # What it does not do
 //!
-//! It knows no wire format and no session file: messages come from [`throughline_transcript`]. It calls no model. There
+//! It knows no wire format and no session file: messages come from [`throughline_transcript`]. It calls no model: a
+//! [`Job`](summarise::Job) only says what one is to be asked. There
 //! is no clock, file, socket, environment or random source in it: the same messages give the same memory, byte for
-//! byte. It does not rephrase: what stands in a memory stood in the conversation, apart from the few words that say how
+//! byte. The compactor
+//! does not rephrase: what stands in its memories stood in the conversation, apart from the few words that say how
 //! it came there. When to compact, and where to cut, is decided elsewhere.
 //!
 //! # Example
@@ -71,6 +74,7 @@ pub mod json_form;
 pub mod redact;
 pub mod render;
 pub mod schema;
+pub mod summarise;
 pub mod update;
 pub mod verify;
 

@@ -18,7 +18,7 @@ use crate::document::{Item, Section};
 
 /// The text as it is compared: white space folded, upper and lower case alike. Two items of one section that say the
 /// same in this sense are one.
-fn folded(text: &str) -> String {
+pub(crate) fn folded(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         if !folded.is_empty() {
@@ -30,7 +30,12 @@ fn folded(text: &str) -> String {
 }
 
 /// An id for a new item that no other item has. Ids are short, so two texts can, rarely, ask for the same one.
-fn free_id(taken: &HashSet<String>, section: Section, message: usize, text: &str) -> String {
+pub(crate) fn free_id(
+    taken: &HashSet<String>,
+    section: Section,
+    message: usize,
+    text: &str,
+) -> String {
     let mut id = Item::id_for(section, message, text);
     let mut attempt = 1_u32;
     while taken.contains(&id) {

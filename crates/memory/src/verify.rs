@@ -224,7 +224,7 @@ fn quoted_parts(text: &str) -> impl Iterator<Item = String> {
 }
 
 /// The words of a text that name one thing: a change of one character would name another.
-fn identifiers(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn identifiers(text: &str) -> impl Iterator<Item = &str> {
     text.split(|character: char| {
         character.is_whitespace()
             || "\"'`()[]{}<>,;|*=…“”‘’«»、。，：；（）「」".contains(character)

@@ -146,7 +146,7 @@ pub(super) fn covered(cover: &Cover) -> String {
 }
 
 /// The day of a point in time, UTC, as in `2026-03-04`; nothing outside of the years that a calendar has.
-pub(super) fn date(at_ms: i64) -> Option<String> {
+pub(crate) fn date(at_ms: i64) -> Option<String> {
     let at = jiff::Timestamp::from_millisecond(at_ms).ok()?;
     Some(jiff::tz::TimeZone::UTC.to_datetime(at).date().to_string())
 }

@@ -1,0 +1,120 @@
+//! From what a model said to a memory that can be relied on.
+//!
+//! Three steps, each of which reports what it did: [`draw_up`] turns the answer into items or applies its edits,
+//! [`check`] takes out what the conversation does not support, and [`complete`] puts back what must not be missing and
+//! keeps the memory to its size. None of them lets a model write to the ledger.
+
+mod check;
+mod complete;
+mod draw_up;
+
+use std::collections::HashSet;
+
+use super::order::{Count, Redaction};
+use super::outcome::Finding;
+use super::source::Source;
+use crate::document::{Item, Memory, Section};
+
+pub(super) use check::check;
+pub(super) use complete::{Room, complete};
+pub(super) use draw_up::draw_up;
+
+/// What all steps go by.
+pub(super) struct Ground<'a> {
+    /// The memory that the answer started from: the prior one, or what came of the part before. Its ledger is the
+    /// draft's.
+    pub(super) base: &'a Memory,
+    /// What code made of everything.
+    pub(super) draft: &'a Memory,
+    /// All messages of the order.
+    pub(super) source: &'a Source,
+    /// The last message that the model has read, index.
+    pub(super) last: usize,
+    pub(super) redaction: &'a Redaction,
+    pub(super) count: &'a Count,
+}
+
+/// A memory in the making.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub(super) memory: Memory,
+    /// Items that the model gave up for a reason, or that another takes the place of: they are not put back.
+    pub(super) given_up: HashSet<String>,
+    pub(super) findings: Vec<Finding>,
+}
+
+/// The base of a part: what stands in the memory so far, with the ledger of the draft, and with what code knows better,
+/// such as which requests have been answered.
+pub(super) fn base_of(prior: Option<&Memory>, draft: &Memory) -> Memory {
+    let mut base = Memory {
+        // The edits make the draft's number of it.
+        version: draft.version.saturating_sub(1),
+        cover: draft.cover.clone(),
+        language: draft.language.clone(),
+        items: Vec::new(),
+    };
+    if let Some(prior) = prior {
+        base.items = prior
+            .items
+            .iter()
+            .filter(|item| !item.entry.section().is_ledger())
+            .map(|item| item_of(draft, &item.id).unwrap_or(item).clone())
+            .collect();
+        base.language = base.language.or_else(|| prior.language.clone());
+    }
+    put_in_ledger(&mut base, prior, draft);
+    base
+}
+
+/// Makes the ledger of `memory` complete: every item that the draft or the prior memory has, with what the draft says
+/// of it, unless `memory` has an item marked as superseded by another of them. Returns the ids that were missing.
+fn put_in_ledger(memory: &mut Memory, prior: Option<&Memory>, draft: &Memory) -> Vec<String> {
+    let (own, mut items): (Vec<Item>, Vec<Item>) = std::mem::take(&mut memory.items)
+        .into_iter()
+        .partition(|item| item.entry.section().is_ledger());
+    let mut ids = HashSet::new();
+    let mut missing = Vec::new();
+    let known: Vec<&Item> = draft
+        .section(Section::Corrections)
+        .chain(
+            prior
+                .into_iter()
+                .flat_map(|prior| prior.section(Section::Corrections)),
+        )
+        .filter(|item| ids.insert(item.id.as_str()))
+        .collect();
+    for item in &known {
+        let mut item = (*item).clone();
+        match own.iter().find(|own| own.id == item.id) {
+            Some(own) => {
+                if let crate::document::Status::SupersededBy(by) = &own.status
+                    && known.iter().any(|known| known.id == *by)
+                {
+                    item.status = own.status.clone();
+                    item.touched = own.touched;
+                }
+            }
+            None => missing.push(item.id.clone()),
+        }
+        items.push(item);
+    }
+    items.sort_by_key(|item| item.entry.section());
+    memory.items = items;
+    missing
+}
+
+fn item_of<'m>(memory: &'m Memory, id: &str) -> Option<&'m Item> {
+    memory.items.iter().find(|item| item.id == id)
+}
+
+/// Puts an item at the end of its section.
+fn insert(memory: &mut Memory, item: Item) {
+    let section = item.entry.section();
+    let end = memory
+        .items
+        .partition_point(|other| other.entry.section() <= section);
+    memory.items.insert(end, item);
+}
+
+#[cfg(test)]
+mod tests;

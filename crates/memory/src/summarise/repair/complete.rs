@@ -1,0 +1,205 @@
+//! Putting back what must not be missing, and keeping to the size.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::{Ground, Made, insert, item_of, put_in_ledger};
+use crate::document::{Entry, Item, Memory, Section, Status};
+use crate::render::markdown::{Heading, heading_lines, item_lines, render};
+use crate::summarise::outcome::{Finding, PutBack};
+use crate::update::{self, folded};
+use crate::verify::identifiers;
+
+/// How much room there is.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::summarise) struct Room {
+    /// The most that the memory may have, tokens.
+    pub(in crate::summarise) tokens_max: usize,
+    /// What the memory stands for, tokens. It is to be smaller than that.
+    pub(in crate::summarise) covered_tokens: usize,
+}
+
+/// Completes the ledger, puts back from the draft what is missing while there is room, takes secrets out, and leaves out
+/// what is too much.
+pub(in crate::summarise) fn complete(
+    mut made: Made,
+    prior: Option<&Memory>,
+    room: Room,
+    ground: &Ground<'_>,
+) -> Made {
+    let draft = ground.draft;
+    for id in put_in_ledger(&mut made.memory, prior, draft) {
+        made.findings.push(Finding::PutBack {
+            id,
+            section: Section::Corrections,
+            why: PutBack::Ledger,
+        });
+    }
+    let tokens_max = room
+        .tokens_max
+        .min(smallest_cap(&made.memory, room, ground));
+    put_back(&mut made, tokens_max, ground);
+
+    let memory = &mut made.memory;
+    memory.version = draft.version;
+    memory.cover = draft.cover.clone();
+    memory.language = draft.language.clone().or(memory.language.take());
+    memory.items.sort_by_key(|item| item.entry.section());
+    for item in &mut memory.items {
+        item.touched = item.touched.min(draft.version);
+        for text in item.entry.texts_mut() {
+            if let std::borrow::Cow::Owned(safe) = ground.redaction.redact(text) {
+                *text = safe;
+            }
+        }
+    }
+    let fitted = update::fit(
+        std::mem::replace(
+            memory,
+            Memory {
+                items: Vec::new(),
+                ..draft.clone()
+            },
+        ),
+        tokens_max,
+        &|text| (ground.count)(text),
+    );
+    let mut sections = BTreeMap::new();
+    for item in &fitted.left_out {
+        *sections.entry(item.entry.section()).or_insert(0) += 1;
+    }
+    if let Some(items) = sections.get(&Section::Corrections) {
+        made.findings.push(Finding::LedgerCut { items: *items });
+    }
+    if !sections.is_empty() {
+        made.findings.push(Finding::LeftOut { sections });
+    }
+    made.memory = fitted.memory;
+    made
+}
+
+/// The memory is to be smaller than what it stands for, but never so small that the ledger has no place.
+fn smallest_cap(memory: &Memory, room: Room, ground: &Ground<'_>) -> usize {
+    let ledger = Memory {
+        items: memory.section(Section::Corrections).cloned().collect(),
+        ..memory.clone()
+    };
+    room.covered_tokens.max((ground.count)(&render(&ledger)))
+}
+
+fn put_back(made: &mut Made, tokens_max: usize, ground: &Ground<'_>) {
+    let draft = ground.draft;
+    let mut room = tokens_max.saturating_sub((ground.count)(&render(&made.memory)));
+    let mut there = There::new(&made.memory);
+    for (item, why) in candidates(draft) {
+        let is_given_up = made.given_up.contains(&item.id)
+            || matches!(item.status, Status::SupersededBy(_))
+            || item_of(&made.memory, &item.id).is_some();
+        if is_given_up || !there.misses(item, why) {
+            continue;
+        }
+        let mut cost = (ground.count)(&item_lines(item));
+        let heading = Heading::of(item.entry.section());
+        if made
+            .memory
+            .items
+            .iter()
+            .all(|other| Heading::of(other.entry.section()) != heading)
+        {
+            cost += (ground.count)(&heading_lines(heading));
+        }
+        // The latest request has its place whatever it costs: what weighs less leaves for it.
+        if cost > room && why != PutBack::LatestRequest {
+            continue;
+        }
+        room = room.saturating_sub(cost);
+        there.add(item);
+        made.findings.push(Finding::PutBack {
+            id: item.id.clone(),
+            section: item.entry.section(),
+            why,
+        });
+        insert(&mut made.memory, item.clone());
+    }
+}
+
+/// What of the draft should not be missing, the most important first.
+fn candidates(draft: &Memory) -> Vec<(&Item, PutBack)> {
+    let mut candidates = Vec::new();
+    let is_open = |item: &&Item| item.status == Status::Active;
+    let requests = || draft.section(Section::Task);
+    candidates.extend(
+        requests()
+            .filter(is_open)
+            .last()
+            .or_else(|| requests().last())
+            .map(|item| (item, PutBack::LatestRequest)),
+    );
+    candidates.extend(
+        draft
+            .section(Section::CurrentState)
+            .map(|item| (item, PutBack::State)),
+    );
+    let errors = || draft.section(Section::Errors);
+    candidates.extend(errors().filter(is_open).map(|item| (item, PutBack::Error)));
+    candidates.extend(
+        errors()
+            .filter(|item| item.status == Status::Resolved)
+            .map(|item| (item, PutBack::Error)),
+    );
+    for section in [
+        Section::CompletedWork,
+        Section::References,
+        Section::RelevantToolResults,
+        Section::KeyDecisions,
+    ] {
+        // The newest first: there may not be room for all.
+        let mut items: Vec<&Item> = draft.section(section).collect();
+        items.reverse();
+        candidates.extend(items.into_iter().map(|item| (item, PutBack::Identifier)));
+    }
+    candidates
+}
+
+/// What a memory says already.
+struct There {
+    text: String,
+    identifiers: HashSet<String>,
+    has_state: bool,
+}
+
+impl There {
+    fn new(memory: &Memory) -> Self {
+        let mut there = Self {
+            text: String::new(),
+            identifiers: HashSet::new(),
+            has_state: false,
+        };
+        for item in &memory.items {
+            there.add(item);
+        }
+        there
+    }
+
+    fn add(&mut self, item: &Item) {
+        self.has_state |= matches!(item.entry, Entry::CurrentState { .. });
+        for text in item.entry.texts() {
+            self.text.push_str(&folded(text));
+            self.text.push('\n');
+            self.identifiers
+                .extend(identifiers(text).map(str::to_owned));
+        }
+    }
+
+    fn misses(&self, item: &Item, why: PutBack) -> bool {
+        let says = || self.text.contains(&folded(item.entry.text()));
+        match why {
+            PutBack::State => !self.has_state,
+            PutBack::Ledger | PutBack::LatestRequest | PutBack::Error => !says(),
+            PutBack::Identifier => item
+                .entry
+                .texts()
+                .flat_map(identifiers)
+                .any(|identifier| !self.identifiers.contains(identifier)),
+        }
+    }
+}

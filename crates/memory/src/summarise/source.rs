@@ -1,0 +1,360 @@
+//! The messages as texts with their speakers: what a request shows, and what an answer is held against.
+//!
+//! Thinking is left out: it is neither shown nor counted as said. What only a provider can read is named and never
+//! given as text. Memory blocks of an earlier restoration are taken out, because they are nobody's words.
+
+use std::borrow::Cow;
+
+use aho_corasick::AhoCorasick;
+use serde_json::Value;
+use throughline_transcript::json::Text;
+use throughline_transcript::message::{
+    Author, Block, Content, Media, Message, Role, ToolCall, ToolInput,
+};
+
+use super::order::Redaction;
+use crate::document::{Memory, Origin};
+use crate::render::restoring;
+use crate::update::folded;
+
+/// The texts that a memory is made from.
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    pub(super) parts: Vec<Part>,
+}
+
+/// One text of the conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Part {
+    /// Index of the message in the whole transcript.
+    pub(super) message: usize,
+    pub(super) at_ms: Option<i64>,
+    pub(super) kind: Kind,
+    /// Without secrets.
+    pub(super) text: String,
+}
+
+/// What a part is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    User,
+    /// Put in by the client in the user's role.
+    Client,
+    /// A summary of earlier messages by a client or provider.
+    Summary,
+    System,
+    Assistant,
+    /// The input of a call.
+    Call {
+        tool: String,
+    },
+    Result {
+        tool: String,
+        is_error: bool,
+    },
+    /// Something that is not text; the words say what.
+    Placeholder {
+        what: String,
+    },
+}
+
+impl Kind {
+    /// Whose words it holds; `None` if there are none.
+    pub(super) fn origin(&self) -> Option<Origin> {
+        match self {
+            Self::User => Some(Origin::User),
+            Self::Assistant | Self::Call { .. } | Self::Summary | Self::Client | Self::System => {
+                Some(Origin::Assistant)
+            }
+            Self::Result { .. } => Some(Origin::Tool),
+            Self::Placeholder { .. } => None,
+        }
+    }
+
+    /// Whether it is shown at both ends only when it is long.
+    pub(super) fn is_capped(&self) -> bool {
+        matches!(self, Self::Call { .. } | Self::Result { .. })
+    }
+}
+
+/// Where words stand in the conversation, word for word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Places {
+    /// In a text of the user, from one border of a sentence to another: index of the part.
+    pub(super) as_user: Option<usize>,
+    /// Anywhere in a text of the user.
+    pub(super) in_user: bool,
+    /// In a text of the model.
+    pub(super) in_assistant: Option<usize>,
+    /// In the output of a tool.
+    pub(super) in_tool: Option<usize>,
+}
+
+impl Source {
+    /// The texts of `messages`, the first of which has index `first_index`, without secrets.
+    #[must_use]
+    pub fn new(messages: &[Message], first_index: usize, redaction: &Redaction) -> Self {
+        let mut source = Self::default();
+        // Results name their call by an id that stands in an earlier message.
+        let mut tools: std::collections::HashMap<&str, &str> = std::collections::HashMap::new();
+        for (index, message) in messages.iter().enumerate() {
+            let mut push = |kind, text: Cow<'_, str>| {
+                source.parts.push(Part {
+                    message: first_index + index,
+                    at_ms: message.at_ms,
+                    kind,
+                    text: redaction.redact(&text).into_owned(),
+                });
+            };
+            for block in &message.blocks {
+                match &block.content {
+                    Content::Text(text) => {
+                        let kind = match (message.role, message.author) {
+                            (_, Author::Compaction) => Kind::Summary,
+                            (Role::User, Author::Client) => Kind::Client,
+                            (Role::User, Author::Role) => Kind::User,
+                            (Role::Assistant, _) => Kind::Assistant,
+                            (Role::System, _) => Kind::System,
+                            (Role::Tool, _) => Kind::Result {
+                                tool: String::new(),
+                                is_error: false,
+                            },
+                        };
+                        let text = text.decode();
+                        let text = restoring::without_blocks(&text);
+                        if !text.trim().is_empty() {
+                            push(kind, text);
+                        }
+                    }
+                    // Reasoning stays out of memories, and its signatures out of requests.
+                    Content::Thinking(_) => {}
+                    Content::ToolCall(call) => {
+                        tools.insert(&call.id, &call.name);
+                        push(
+                            Kind::Call {
+                                tool: name_of(&call.name),
+                            },
+                            Cow::Owned(input_of(call)),
+                        );
+                    }
+                    Content::ToolResult(result) => {
+                        let kind = Kind::Result {
+                            tool: name_of(tools.get(&*result.call_id).copied().unwrap_or_default()),
+                            is_error: result.is_error == Some(true),
+                        };
+                        if result.content.is_empty() {
+                            push(kind.clone(), Cow::Borrowed(""));
+                        }
+                        for inner in &result.content {
+                            match &inner.content {
+                                Content::Text(text) => push(kind.clone(), text.decode()),
+                                _ => push_other(inner, &mut push),
+                            }
+                        }
+                    }
+                    _ => push_other(block, &mut push),
+                }
+            }
+        }
+        source
+    }
+
+    /// The texts with their speakers, as [`verify`](crate::verify::verify) wants them, those of the prior memory too.
+    pub(super) fn texts<'a>(
+        &'a self,
+        prior: Option<&'a Memory>,
+    ) -> impl Iterator<Item = (Origin, Cow<'a, str>)> {
+        let parts = self.parts.iter().flat_map(|part| {
+            let tool = match &part.kind {
+                Kind::Call { tool } | Kind::Result { tool, .. } => Some(tool.as_str()),
+                _ => None,
+            };
+            part.kind
+                .origin()
+                .map(|origin| (origin, Cow::Borrowed(part.text.as_str())))
+                .into_iter()
+                .chain(tool.map(|tool| (Origin::Assistant, Cow::Borrowed(tool))))
+        });
+        let items = prior.into_iter().flat_map(|prior| {
+            prior.items.iter().flat_map(|item| {
+                item.entry
+                    .texts()
+                    .map(|text| (item.origin, Cow::Borrowed(text)))
+            })
+        });
+        parts.chain(items)
+    }
+
+    /// Where each of the texts stands, white space and case aside.
+    pub(super) fn places(&self, texts: &[&str]) -> Vec<Places> {
+        let patterns: Vec<String> = texts.iter().map(|text| folded(text)).collect();
+        let mut places = vec![Places::default(); texts.len()];
+        let bytes: usize = patterns.iter().map(String::len).sum();
+        if bytes > PATTERN_BYTES_MAX {
+            return places;
+        }
+        let Ok(automaton) = AhoCorasick::new(&patterns) else {
+            return places;
+        };
+        for (index, part) in self.parts.iter().enumerate() {
+            let Some(origin) = part.kind.origin() else {
+                continue;
+            };
+            let text = folded(&part.text);
+            for found in automaton.find_overlapping_iter(&text) {
+                if found.start() == found.end() {
+                    continue;
+                }
+                let place = &mut places[found.pattern().as_usize()];
+                match origin {
+                    Origin::User => {
+                        place.in_user = true;
+                        if is_whole(&text, found.start(), found.end()) {
+                            place.as_user = Some(index);
+                        }
+                    }
+                    Origin::Tool => place.in_tool = Some(index),
+                    Origin::Assistant | Origin::Code => place.in_assistant = Some(index),
+                }
+            }
+        }
+        places
+    }
+}
+
+/// How many bytes of texts are looked for at once.
+const PATTERN_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Whether the words are whole sentences of the text: a piece of one can say the opposite.
+fn is_whole(text: &str, start: usize, end: usize) -> bool {
+    const BORDERS: &str = ".!?;:…。！？；：\"“”";
+    let before = text.get(..start).unwrap_or_default().trim_end();
+    let after = text.get(end..).unwrap_or_default();
+    let inside = text.get(start..end).unwrap_or_default();
+    let is_border = |c: char| BORDERS.contains(c);
+    (before.is_empty() || before.ends_with(is_border))
+        && (after.trim().is_empty()
+            || after.trim_start().starts_with(is_border)
+            || inside.ends_with(is_border))
+}
+
+fn push_other(block: &Block, push: &mut impl FnMut(Kind, Cow<'_, str>)) {
+    let what = match &block.content {
+        Content::Image(media) => media_of("picture", media),
+        Content::Document(media) => media_of("document", media),
+        Content::Compaction(Some(text)) if !text.decode().trim().is_empty() => {
+            push(Kind::Summary, text.decode());
+            return;
+        }
+        Content::Compaction(_) => {
+            "a summary of earlier messages that only the provider can read; what it says is not known here"
+                .to_owned()
+        }
+        // Reasoning, whatever it is called: neither shown nor spoken of.
+        Content::Other(kind) if kind.contains("thinking") || kind.contains("reasoning") => return,
+        Content::Other(kind) => format!("a part of the kind {}, which is not readable here", name_of(kind)),
+        Content::Text(_) | Content::Thinking(_) | Content::ToolCall(_) | Content::ToolResult(_) => {
+            return;
+        }
+        _ => "a part that is not readable here".to_owned(),
+    };
+    push(Kind::Placeholder { what }, Cow::Borrowed(""));
+}
+
+fn media_of(kind: &str, media: &Media) -> String {
+    let mut words = format!("a {kind}");
+    let mut details = Vec::new();
+    if let Some(media_type) = &media.media_type {
+        details.push(name_of(media_type));
+    }
+    if let Some(bytes) = media.data_bytes {
+        details.push(format!("{bytes} bytes"));
+    }
+    if let Some(name) = &media.name
+        && !name.starts_with("data:")
+    {
+        details.push(name_of(name));
+    }
+    if !details.is_empty() {
+        words.push_str(&format!(" ({})", details.join(", ")));
+    }
+    words.push_str(", not shown");
+    words
+}
+
+/// A name that others chose, made fit to stand outside of quoted lines: no white space, no brackets, not long.
+fn name_of(name: &str) -> String {
+    const BYTES_MAX: usize = 80;
+    let name = throughline_transcript::text::head(name, BYTES_MAX);
+    name.chars()
+        .map(|c| {
+            if c.is_alphanumeric() || "_-./:@+".contains(c) {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect()
+}
+
+/// The input of a call as lines `name: value`: easier to read than JSON, and nothing that a model would take for the
+/// syntax of a call.
+fn input_of(call: &ToolCall) -> String {
+    match &call.input {
+        ToolInput::Text(text) => text.decode().into_owned(),
+        ToolInput::Json(raw) => {
+            let fields: Vec<(Text, _)> = raw.object().collect();
+            if fields.is_empty() {
+                return match raw.as_str() {
+                    "{}" | "null" => String::new(),
+                    other => other.to_owned(),
+                };
+            }
+            let mut lines = String::new();
+            for (name, value) in fields {
+                lines.push_str(&name.decode());
+                lines.push_str(": ");
+                match value.as_text() {
+                    Some(text) => lines.push_str(&text.decode()),
+                    None => push_leaves(value.as_str(), &mut lines),
+                }
+                lines.push('\n');
+            }
+            lines.truncate(lines.trim_end_matches('\n').len());
+            lines
+        }
+    }
+}
+
+/// A nested value: as JSON, with the escapes of its texts taken out where that can be done.
+fn push_leaves(json: &str, lines: &mut String) {
+    if !json.contains('\\') {
+        lines.push_str(json);
+        return;
+    }
+    match serde_json::from_str::<Value>(json) {
+        Ok(value) => push_value(&value, lines),
+        Err(_) => lines.push_str(json),
+    }
+}
+
+fn push_value(value: &Value, lines: &mut String) {
+    match value {
+        Value::String(text) => lines.push_str(text),
+        Value::Array(list) => {
+            for value in list {
+                lines.push_str("\n- ");
+                push_value(value, lines);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                lines.push_str("\n- ");
+                lines.push_str(name);
+                lines.push_str(": ");
+                push_value(value, lines);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => lines.push_str(&value.to_string()),
+    }
+}
