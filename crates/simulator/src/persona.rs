@@ -1,0 +1,361 @@
+//! Who answers: a talkative coding assistant that uses the tools it is offered, knows only what it was sent, and writes
+//! memories when it is asked for one.
+//!
+//! What it says hangs on the seed and on what was said last, so that the same conversation gets the same replies
+//! whatever other calls run beside it.
+
+pub(crate) mod facts;
+pub(crate) mod schema;
+pub(crate) mod summary;
+mod talk;
+
+use throughline_transcript::conversation::Conversation;
+use throughline_transcript::formats::request::{read_body, read_message};
+use throughline_transcript::json::Raw;
+use throughline_transcript::message::{Content, Message, Role};
+use throughline_transcript::wire::Wire;
+
+use crate::dice::Dice;
+use crate::faults::{BadSummary, Fault};
+use crate::prompt::Key;
+use crate::reply::{Reply, ReplyPart, Stop};
+
+/// What the assistant was sent.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    conversation: Conversation,
+    offer: Offer,
+    covered: Key,
+    last_words: String,
+    wants_summary: bool,
+}
+
+/// What a request offers beside the conversation.
+#[derive(Debug, Default)]
+pub(crate) struct Offer {
+    pub(crate) tools: Vec<Tool>,
+    pub(crate) choice: ToolChoice,
+    /// The schema that the answer must have.
+    pub(crate) schema: Option<Raw>,
+    /// The answer must be some JSON object.
+    pub(crate) wants_json: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Tool {
+    pub(crate) name: String,
+    pub(crate) schema: Option<Raw>,
+    /// The provider runs it.
+    pub(crate) is_server: bool,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) enum ToolChoice {
+    #[default]
+    Free,
+    Never,
+    Always,
+    This(String),
+}
+
+impl Heard {
+    pub(crate) fn new(body: &Raw, wire: Wire, offer: Offer, covered: Key) -> Self {
+        let conversation = read_body(body, wire).unwrap_or_default();
+        Self::of(conversation, offer, covered)
+    }
+
+    /// What was heard where the items do not all stand in one body.
+    pub(crate) fn from_items(body: &Raw, items: &[Raw], offer: Offer, covered: Key) -> Self {
+        let conversation = Conversation {
+            system: body
+                .field("instructions")
+                .map(|text| throughline_transcript::formats::request::read_content(&text))
+                .unwrap_or_default(),
+            messages: items.iter().filter_map(read_message).collect(),
+            ..Conversation::default()
+        };
+        Self::of(conversation, offer, covered)
+    }
+
+    fn of(conversation: Conversation, offer: Offer, covered: Key) -> Self {
+        let mut heard = Self {
+            last_words: conversation.messages.last().map(words).unwrap_or_default(),
+            conversation,
+            offer,
+            covered,
+            wants_summary: false,
+        };
+        heard.wants_summary = summary::is_asked_for(&heard);
+        heard
+    }
+
+    pub(crate) fn wants_summary(&self) -> bool {
+        self.wants_summary
+    }
+
+    pub(crate) fn last_words(&self) -> &[u8] {
+        self.last_words.as_bytes()
+    }
+
+    /// Digest of the messages, for a compaction that stands for them.
+    pub(crate) fn covered(&self) -> Key {
+        self.covered
+    }
+
+    pub(crate) fn messages(&self) -> &[Message] {
+        &self.conversation.messages
+    }
+
+    pub(crate) fn schema(&self) -> Option<&Raw> {
+        self.offer.schema.as_ref()
+    }
+
+    pub(crate) fn wants_json(&self) -> bool {
+        self.offer.wants_json
+    }
+
+    pub(crate) fn has_tools(&self) -> bool {
+        !self.offer.tools.is_empty()
+    }
+
+    /// Texts of the system prompt, and of system messages at the front.
+    pub(crate) fn system_text(&self) -> String {
+        let mut text = String::new();
+        let leading = self
+            .messages()
+            .iter()
+            .take_while(|message| message.role == Role::System);
+        for part in self
+            .conversation
+            .system
+            .iter()
+            .filter_map(|block| match &block.content {
+                Content::Text(text) => Some(text),
+                _ => None,
+            })
+            .chain(leading.flat_map(Message::texts))
+        {
+            text.push_str(&part.decode());
+            text.push('\n');
+        }
+        text
+    }
+
+    /// The text that the user said last.
+    pub(crate) fn last_user_text(&self) -> String {
+        match self.messages().last() {
+            Some(message) if message.role == Role::User => {
+                let texts: Vec<_> = message
+                    .blocks
+                    .iter()
+                    .filter_map(|block| match &block.content {
+                        Content::Text(text) => Some(text.decode()),
+                        _ => None,
+                    })
+                    .collect();
+                texts.join("\n")
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// A tool of the provider's that was called and not finished: the request lets it go on.
+    pub(crate) fn open_server_call(&self) -> Option<String> {
+        let last = self
+            .messages()
+            .last()
+            .filter(|message| message.role == Role::Assistant)?;
+        match &last.blocks.last()?.content {
+            Content::ToolCall(call) if call.is_server_side => Some(call.id.to_string()),
+            _ => None,
+        }
+    }
+
+    /// Steps of the tool loop that have been made since the user spoke, and what the user said.
+    fn steps(&self) -> (usize, String) {
+        let mut steps = 0;
+        for message in self.messages().iter().rev() {
+            if message.begins_turn() {
+                return (steps, words(message));
+            }
+            if message.tool_calls().next().is_some() {
+                steps += 1;
+            }
+        }
+        (steps, String::new())
+    }
+}
+
+/// All texts of a message, those of tool results included.
+fn words(message: &Message) -> String {
+    let mut words = String::new();
+    for text in message.texts() {
+        words.push_str(&text.decode());
+        words.push('\n');
+    }
+    for result in message.tool_results() {
+        for text in result.texts() {
+            words.push_str(&text.decode());
+            words.push('\n');
+        }
+    }
+    words
+}
+
+/// What the assistant answers.
+pub(crate) fn reply(heard: &Heard, is_summary: bool, output_max: u64, mind: &mut Dice) -> Reply {
+    if is_summary {
+        return Reply::text(summary::write(heard, output_max));
+    }
+    if heard.open_server_call().is_some() {
+        let mut reply = Reply::default();
+        reply.parts.push(ReplyPart::WebSearchResult);
+        reply.parts.push(ReplyPart::Text(talk::after_search(mind)));
+        return reply;
+    }
+    if let ToolChoice::This(name) = &heard.offer.choice
+        && let Some(tool) = heard.offer.tools.iter().find(|tool| tool.name == *name)
+    {
+        let mut reply = Reply::default();
+        reply.parts.push(call(tool, mind));
+        return reply;
+    }
+    let answers = facts::answers(heard);
+    if let Some(schema) = heard.schema() {
+        let mut vocabulary = schema::Vocabulary::new(answers.into_iter().collect());
+        return Reply::text(schema::example(schema, &mut vocabulary, mind).to_string());
+    }
+    if heard.wants_json() {
+        let answer = answers.unwrap_or_else(|| talk::sentence(mind));
+        return Reply::text(serde_json::json!({"answer": answer}).to_string());
+    }
+    if let Some(answers) = answers {
+        return Reply::text(answers);
+    }
+    let callable: Vec<&Tool> = heard
+        .offer
+        .tools
+        .iter()
+        .filter(|tool| !tool.is_server)
+        .collect();
+    let must = heard.offer.choice == ToolChoice::Always;
+    if heard.offer.choice != ToolChoice::Never && !callable.is_empty() {
+        let (steps, said) = heard.steps();
+        // How long a tool loop goes on is decided when the user speaks.
+        let wanted = Dice::new(0, "steps", &[said.as_bytes()]).below(5);
+        if must || steps < wanted {
+            let mut reply = if mind.happens(0.6) {
+                Reply::text(talk::before_calls(mind))
+            } else {
+                Reply::default()
+            };
+            let calls = if mind.happens(0.3) {
+                mind.between(2, 4)
+            } else {
+                1
+            };
+            for _ in 0..calls {
+                let tool = callable.get(mind.below(callable.len()));
+                if let Some(tool) = tool {
+                    reply.parts.push(call(tool, mind));
+                }
+            }
+            return reply;
+        }
+    }
+    Reply::text(talk::report(
+        &heard.last_user_text(),
+        heard.has_tools(),
+        mind,
+    ))
+}
+
+fn call(tool: &Tool, mind: &mut Dice) -> ReplyPart {
+    let mut vocabulary = schema::Vocabulary::new(Vec::new());
+    let input = match &tool.schema {
+        Some(schema) => schema::example(schema, &mut vocabulary, mind),
+        None => serde_json::json!({}),
+    };
+    let input = match input {
+        serde_json::Value::Object(_) => input.to_string(),
+        _ => "{}".to_owned(),
+    };
+    ReplyPart::ToolCall {
+        name: tool.name.clone(),
+        input,
+    }
+}
+
+/// What the assistant thinks before it answers, if it does.
+pub(crate) fn thought(heard: &Heard, mind: &mut Dice) -> Option<String> {
+    mind.happens(0.8)
+        .then(|| talk::thought(&heard.last_user_text(), mind))
+}
+
+/// The content of a compaction that the provider itself makes.
+pub(crate) fn compaction(heard: &Heard, fault: Option<Fault>, output_max: u64) -> Option<String> {
+    match fault {
+        Some(Fault::Summary(BadSummary::Null | BadSummary::ToolCall | BadSummary::Refusal)) => None,
+        _ => Some(summary::write(heard, output_max)),
+    }
+}
+
+/// Makes of a good reply what a fault wants.
+pub(crate) fn spoil(reply: &mut Reply, fault: Option<Fault>, heard: &Heard, mind: &mut Dice) {
+    const REFUSED: &str = "I can't help with that request.";
+    let Some(fault) = fault else { return };
+    *reply = match fault {
+        Fault::Pause => match heard.offer.tools.iter().find(|tool| tool.is_server) {
+            Some(tool) => {
+                let mut paused = Reply::text(talk::before_calls(mind));
+                paused.parts.push(ReplyPart::ServerToolCall {
+                    name: tool.name.clone(),
+                    input: serde_json::json!({"query": talk::sentence(mind)}).to_string(),
+                });
+                paused
+            }
+            // Nothing can go on in the next request.
+            None => return,
+        },
+        Fault::Refusal | Fault::Summary(BadSummary::Refusal) => {
+            Reply::text(REFUSED).stop(Stop::Refusal)
+        }
+        Fault::Truncated | Fault::Summary(BadSummary::Truncated) => {
+            let mut cut = std::mem::take(reply);
+            cut.parts.retain(|part| matches!(part, ReplyPart::Text(_)));
+            cut.parts.truncate(1);
+            if let Some(ReplyPart::Text(text)) = cut.parts.first_mut() {
+                text.truncate(text.floor_char_boundary(text.len() / 2));
+            }
+            cut.stop(Stop::MaxTokens)
+        }
+        Fault::Summary(kind) => match kind {
+            BadSummary::Empty => Reply::text(""),
+            BadSummary::Null => Reply::default(),
+            BadSummary::Blank => Reply::text(" \n\n"),
+            BadSummary::ToolCall => {
+                let tool = heard.offer.tools.iter().find(|tool| !tool.is_server);
+                let mut called = Reply::text("Let me look at the files first.");
+                called.parts.push(match tool {
+                    Some(tool) => call(tool, mind),
+                    None => ReplyPart::ToolCall {
+                        name: "read_file".to_owned(),
+                        input: r#"{"path":"README.md"}"#.to_owned(),
+                    },
+                });
+                called
+            }
+            BadSummary::ErrorText => Reply::text(
+                "API Error: 529 {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}",
+            ),
+            BadSummary::Skeleton => Reply::text(summary::skeleton(heard)),
+            BadSummary::Language => Reply::text(talk::in_another_language(mind)),
+            BadSummary::Larger => Reply::text(summary::larger(heard)),
+            BadSummary::Prose => Reply::text(
+                "Sure! I have read the whole conversation. Would you like me to summarise it as a list or as a table?",
+            ),
+            BadSummary::Refusal | BadSummary::Truncated => return,
+        },
+        _ => return,
+    };
+}

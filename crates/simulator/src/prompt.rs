@@ -1,0 +1,477 @@
+//! A request as the model is shown it: places in the order tools, system, messages, each with its tokens, its cache
+//! marker and the digest of everything up to it.
+//!
+//! Work is done once for each message: what it is made of is remembered by the digest of its bytes, so that a request
+//! that repeats a long conversation costs one hash over its bytes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use throughline_transcript::catalogue::Model;
+use throughline_transcript::formats::request::{read_block, read_content, read_message};
+use throughline_transcript::json::{Kind, Raw};
+use throughline_transcript::message::{Block, Content};
+use throughline_transcript::tokens::Counter;
+use throughline_transcript::wire::Wire;
+
+/// Digest of a part, or of everything up to a place.
+pub(crate) type Key = [u8; 32];
+
+/// Messages whose parts are remembered, at most; about 200 bytes a block.
+const MESSAGES_REMEMBERED_MAX: usize = 200_000;
+
+/// Tokens around a message. The same figure as [`Counter::message`] takes.
+const MESSAGE_OVERHEAD: u64 = 4;
+
+/// A message, the system prompt or the tools, taken apart.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) role: Role,
+    pub(crate) parts: Vec<Part>,
+}
+
+/// Who speaks, as far as the simulator cares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    User,
+    Assistant,
+    System,
+    Tool,
+}
+
+/// A content block, a tool definition, or a whole message on the wires of OpenAI.
+#[derive(Debug)]
+pub(crate) struct Part {
+    /// Of its bytes without cache markers.
+    pub(crate) digest: Key,
+    pub(crate) tokens: u64,
+    pub(crate) marker: Option<Lifetime>,
+    pub(crate) kind: PartKind,
+}
+
+/// What a part is, where it makes a difference.
+#[derive(Debug)]
+pub(crate) enum PartKind {
+    Text { is_blank: bool },
+    Image,
+    Thinking { text: Key, signature: String },
+    ToolUse { id: String },
+    ToolResult,
+    Compaction(Box<CompactionPart>),
+    DeferredTool,
+    Other,
+}
+
+#[derive(Debug)]
+pub(crate) struct CompactionPart {
+    pub(crate) content: Key,
+    pub(crate) has_content: bool,
+    pub(crate) encrypted: Option<String>,
+    pub(crate) signature: Option<String>,
+}
+
+/// How long a cache entry lives after its last use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lifetime {
+    Short,
+    Long,
+}
+
+/// One place of the rendered prompt.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// Digest of everything up to and including it.
+    pub(crate) chain: Key,
+    /// Tokens up to and including it.
+    pub(crate) tokens: u64,
+    pub(crate) marker: Option<Lifetime>,
+}
+
+/// The rendered prompt.
+#[derive(Debug, Default)]
+pub(crate) struct Prompt {
+    pub(crate) places: Vec<Place>,
+}
+
+impl Prompt {
+    pub(crate) fn tokens(&self) -> u64 {
+        self.places.last().map_or(0, |place| place.tokens)
+    }
+}
+
+/// Puts a prompt together.
+pub(crate) struct Rendering {
+    chain: Key,
+    tokens: u64,
+    places: Vec<Place>,
+}
+
+impl Rendering {
+    pub(crate) fn new(facts: &[&[u8]]) -> Self {
+        Self {
+            chain: digest(facts),
+            tokens: 0,
+            places: Vec::new(),
+        }
+    }
+
+    /// A setting that changes everything after it.
+    pub(crate) fn fold(&mut self, facts: &[&[u8]]) {
+        self.chain = link(&self.chain, &digest(facts));
+    }
+
+    /// Tokens that belong to the next place.
+    pub(crate) fn overhead(&mut self, tokens: u64) {
+        self.tokens += tokens;
+    }
+
+    pub(crate) fn place(&mut self, part: &Part) {
+        self.chain = link(&self.chain, &part.digest);
+        self.tokens += part.tokens;
+        self.places.push(Place {
+            chain: self.chain,
+            tokens: self.tokens,
+            marker: part.marker,
+        });
+    }
+
+    /// Puts a marker on the last place that can have one and is without.
+    pub(crate) fn mark_last(&mut self, at: usize, lifetime: Lifetime) {
+        if let Some(place) = self.places.get_mut(at) {
+            place.marker.get_or_insert(lifetime);
+        }
+    }
+
+    pub(crate) fn places(&self) -> usize {
+        self.places.len()
+    }
+
+    pub(crate) fn finish(self) -> Prompt {
+        Prompt {
+            places: self.places,
+        }
+    }
+}
+
+/// Remembers what messages are made of.
+#[derive(Debug, Default)]
+pub(crate) struct PartStore {
+    recent: HashMap<Key, Arc<Parts>>,
+    older: HashMap<Key, Arc<Parts>>,
+}
+
+/// How the tokens of a model are counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scale {
+    pub(crate) counter: Counter,
+    /// What the provider counts for a thousand tokens of ours.
+    pub(crate) permille: u32,
+}
+
+impl Scale {
+    pub(crate) fn new(model: &Model, permille: u32) -> Self {
+        Self {
+            counter: Counter::for_model(model),
+            permille,
+        }
+    }
+
+    fn of(self, tokens: usize) -> u64 {
+        (tokens as u64 * u64::from(self.permille)).div_ceil(1000)
+    }
+
+    fn block(self, block: &Block) -> u64 {
+        self.of(self.counter.block(block))
+    }
+
+    /// Tokens of a text that the model writes.
+    pub(crate) fn text(self, text: &str) -> u64 {
+        self.of(self.counter.text(text))
+    }
+
+    pub(crate) fn message_overhead(self) -> u64 {
+        MESSAGE_OVERHEAD
+    }
+
+    /// Tokens that a provider adds because there are tools.
+    pub(crate) fn tools_overhead(self) -> u64 {
+        let Ok(one) = Raw::parse("[0]") else { return 0 };
+        let number = self.counter.text("[0]");
+        self.of(self.counter.tools(&one).saturating_sub(number))
+    }
+
+    fn key(self, what: &str, wire: Wire) -> [u8; 8] {
+        let mut key = [0; 8];
+        let facts = digest(&[
+            what.as_bytes(),
+            wire.name().as_bytes(),
+            format!("{:?}", self.counter.family()).as_bytes(),
+            &self.permille.to_le_bytes(),
+        ]);
+        key.copy_from_slice(facts.get(..8).unwrap_or(&[0; 8]));
+        key
+    }
+}
+
+impl PartStore {
+    /// The parts of one message or item.
+    pub(crate) fn message(&mut self, raw: &Raw, wire: Wire, scale: Scale) -> Arc<Parts> {
+        self.remembered(raw, scale.key("message", wire), || match wire {
+            Wire::Anthropic => anthropic_message(raw, scale),
+            Wire::OpenAiChat | Wire::OpenAiResponses => openai_message(raw, scale),
+        })
+    }
+
+    /// The parts of a system prompt, a string or blocks.
+    pub(crate) fn system(&mut self, raw: &Raw, wire: Wire, scale: Scale) -> Arc<Parts> {
+        self.remembered(raw, scale.key("system", wire), || Parts {
+            role: Role::System,
+            parts: content_parts(raw, scale),
+        })
+    }
+
+    /// The parts of a list of tools.
+    pub(crate) fn tools(&mut self, raw: &Raw, wire: Wire, scale: Scale) -> Arc<Parts> {
+        self.remembered(raw, scale.key("tools", wire), || Parts {
+            role: Role::System,
+            parts: raw.array().map(|tool| tool_part(&tool, scale)).collect(),
+        })
+    }
+
+    fn remembered(&mut self, raw: &Raw, kind: [u8; 8], make: impl FnOnce() -> Parts) -> Arc<Parts> {
+        let key = digest(&[&kind, raw.as_str().as_bytes()]);
+        if let Some(known) = self.recent.get(&key) {
+            return Arc::clone(known);
+        }
+        let parts = self.older.remove(&key).unwrap_or_else(|| Arc::new(make()));
+        if self.recent.len() >= MESSAGES_REMEMBERED_MAX / 2 {
+            self.older = std::mem::take(&mut self.recent);
+        }
+        self.recent.insert(key, Arc::clone(&parts));
+        parts
+    }
+}
+
+fn anthropic_message(raw: &Raw, scale: Scale) -> Parts {
+    let [role, content] = raw.fields(["role", "content"]);
+    Parts {
+        role: role_of(role.as_ref()),
+        parts: content.map_or_else(Vec::new, |content| content_parts(&content, scale)),
+    }
+}
+
+fn role_of(role: Option<&Raw>) -> Role {
+    match role.map(Raw::as_str) {
+        Some("\"assistant\"") => Role::Assistant,
+        Some("\"system\"" | "\"developer\"") => Role::System,
+        Some("\"tool\"" | "\"function\"") => Role::Tool,
+        _ => Role::User,
+    }
+}
+
+fn content_parts(content: &Raw, scale: Scale) -> Vec<Part> {
+    match content.kind() {
+        Kind::String => read_content(content)
+            .iter()
+            .map(|block| Part {
+                digest: text_digest(content),
+                tokens: scale.block(block),
+                marker: None,
+                kind: PartKind::Text {
+                    is_blank: content.as_text().is_none_or(|text| text.is_blank()),
+                },
+            })
+            .collect(),
+        Kind::Array => content
+            .array()
+            .map(|block| block_part(&block, scale))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn block_part(raw: &Raw, scale: Scale) -> Part {
+    let block = read_block(raw);
+    let [kind, text, marker] = raw.fields(["type", "text", "cache_control"]);
+    let own_digest = match (kind.as_ref().map(Raw::as_str), &text) {
+        // A string is shorthand for a block with nothing but a text.
+        (Some("\"text\""), Some(text))
+            if raw
+                .object()
+                .all(|(key, _)| matches!(&*key.decode(), "type" | "text" | "cache_control")) =>
+        {
+            text_digest(text)
+        }
+        _ => object_digest(raw, &["cache_control"]),
+    };
+    Part {
+        digest: own_digest,
+        tokens: scale.block(&block),
+        marker: marker.as_ref().and_then(lifetime),
+        kind: part_kind(&block, raw),
+    }
+}
+
+fn part_kind(block: &Block, raw: &Raw) -> PartKind {
+    match &block.content {
+        Content::Text(text) => PartKind::Text {
+            is_blank: text.is_blank(),
+        },
+        Content::Image(_) => PartKind::Image,
+        Content::Thinking(text) => PartKind::Thinking {
+            text: digest(&[text.decode().as_bytes()]),
+            signature: raw
+                .string_field("signature")
+                .or_else(|| raw.string_field("data"))
+                .unwrap_or_default(),
+        },
+        Content::ToolCall(call) => PartKind::ToolUse {
+            id: call.id.to_string(),
+        },
+        Content::ToolResult(_) => PartKind::ToolResult,
+        Content::Compaction(text) => PartKind::Compaction(Box::new(CompactionPart {
+            content: digest(&[text
+                .as_ref()
+                .map(|text| text.decode())
+                .unwrap_or_default()
+                .as_bytes()]),
+            has_content: text.as_ref().is_some_and(|text| !text.is_blank()),
+            encrypted: raw.string_field("encrypted_content"),
+            signature: raw.string_field("signature"),
+        })),
+        _ => PartKind::Other,
+    }
+}
+
+fn tool_part(raw: &Raw, scale: Scale) -> Part {
+    let [marker, deferred] = raw.fields(["cache_control", "defer_loading"]);
+    let block = Block {
+        content: Content::Other("tool".into()),
+        raw: Some(raw.clone()),
+    };
+    Part {
+        digest: object_digest(raw, &["cache_control"]),
+        tokens: scale.block(&block),
+        marker: marker.as_ref().and_then(lifetime),
+        kind: if deferred.as_ref().and_then(Raw::as_bool) == Some(true) {
+            PartKind::DeferredTool
+        } else {
+            PartKind::Other
+        },
+    }
+}
+
+/// On the wires of OpenAI a whole message is one place, and so is an item.
+fn openai_message(raw: &Raw, scale: Scale) -> Parts {
+    let [role, kind, content, call_id, encrypted] =
+        raw.fields(["role", "type", "content", "call_id", "encrypted_content"]);
+    let tokens = read_message(raw).map_or(MESSAGE_OVERHEAD, |message| {
+        scale.of(scale.counter.message(&message))
+    });
+    let mut has_breakpoint = false;
+    let mut hasher = blake3::Hasher::new();
+    for (key, value) in raw.object() {
+        hasher.update(key.decode().as_bytes());
+        if &*key.decode() == "content" && value.kind() == Kind::Array {
+            for part in value.array() {
+                has_breakpoint |= part.field("prompt_cache_breakpoint").is_some();
+                hasher.update(&object_digest(&part, &["prompt_cache_breakpoint"]));
+            }
+        } else {
+            feed(&mut hasher, value.as_str().as_bytes());
+        }
+    }
+    let kind = match kind.as_ref().map(Raw::as_str) {
+        Some("\"reasoning\"") => PartKind::Thinking {
+            text: digest(&[]),
+            signature: encrypted
+                .and_then(|raw| raw.as_text())
+                .map(|text| text.decode().into_owned())
+                .unwrap_or_default(),
+        },
+        Some("\"compaction\"") => PartKind::Compaction(Box::new(CompactionPart {
+            content: digest(&[]),
+            has_content: true,
+            encrypted: encrypted
+                .and_then(|raw| raw.as_text())
+                .map(|text| text.decode().into_owned()),
+            signature: None,
+        })),
+        Some("\"function_call\"" | "\"custom_tool_call\"") => PartKind::ToolUse {
+            id: call_id
+                .and_then(|raw| raw.as_text())
+                .map(|text| text.decode().into_owned())
+                .unwrap_or_default(),
+        },
+        Some("\"function_call_output\"" | "\"custom_tool_call_output\"") => PartKind::ToolResult,
+        _ => PartKind::Text {
+            is_blank: content.is_none(),
+        },
+    };
+    Parts {
+        role: role_of(role.as_ref()),
+        parts: vec![Part {
+            digest: *hasher.finalize().as_bytes(),
+            tokens,
+            marker: has_breakpoint.then_some(Lifetime::Short),
+            kind,
+        }],
+    }
+}
+
+/// What a cache marker says.
+pub(crate) fn lifetime(marker: &Raw) -> Option<Lifetime> {
+    match marker.kind() {
+        Kind::Object => Some(match marker.string_field("ttl").as_deref() {
+            Some("1h") => Lifetime::Long,
+            _ => Lifetime::Short,
+        }),
+        _ => None,
+    }
+}
+
+impl Lifetime {
+    pub(crate) fn of(self, model: &Model) -> Duration {
+        let lifetimes = &model.cache.lifetimes_s;
+        let seconds = match self {
+            Self::Short => lifetimes.first().copied().unwrap_or(300),
+            Self::Long => lifetimes.last().copied().unwrap_or(3600),
+        };
+        Duration::from_secs(seconds.into())
+    }
+}
+
+fn text_digest(text: &Raw) -> Key {
+    digest(&[b"text", text.as_str().as_bytes()])
+}
+
+fn object_digest(raw: &Raw, without: &[&str]) -> Key {
+    let mut hasher = blake3::Hasher::new();
+    for (key, value) in raw.object() {
+        let key = key.decode();
+        if !without.contains(&&*key) {
+            feed(&mut hasher, key.as_bytes());
+            feed(&mut hasher, value.as_str().as_bytes());
+        }
+    }
+    *hasher.finalize().as_bytes()
+}
+
+/// Digest of some facts that cannot run into each other.
+pub(crate) fn digest(facts: &[&[u8]]) -> Key {
+    let mut hasher = blake3::Hasher::new();
+    for fact in facts {
+        feed(&mut hasher, fact);
+    }
+    *hasher.finalize().as_bytes()
+}
+
+pub(crate) fn link(before: &Key, next: &Key) -> Key {
+    digest(&[before, next])
+}
+
+fn feed(hasher: &mut blake3::Hasher, bytes: &[u8]) {
+    hasher.update(&(bytes.len() as u64).to_le_bytes());
+    hasher.update(bytes);
+}
