@@ -7,6 +7,7 @@ pub mod decode;
 pub mod endpoint;
 pub mod error;
 mod exchange;
+pub mod models;
 pub mod rate_limits;
 mod refused;
 pub mod reply;

@@ -49,11 +49,6 @@ impl SseReader {
         }
     }
 
-    /// Whether something was begun that no empty line has ended.
-    pub(crate) fn is_inside_event(&self) -> bool {
-        !self.line.is_empty() || self.has_data
-    }
-
     /// Reads a chunk and appends the events that it completes.
     pub(crate) fn push(
         &mut self,
@@ -132,48 +127,42 @@ mod tests {
 
     use super::*;
 
-    fn read(chunks: &[&[u8]]) -> (Vec<(String, String)>, bool) {
+    fn read(chunks: &[&[u8]]) -> Vec<(String, String)> {
         let mut reader = SseReader::new(1 << 20);
         let mut events = Vec::new();
         for chunk in chunks {
             reader.push(chunk, &mut events).unwrap();
         }
-        let events = events
+        events
             .into_iter()
             .map(|event| (event.name, event.data.to_string()))
-            .collect();
-        (events, reader.is_inside_event())
+            .collect()
     }
 
     #[track_caller]
-    fn check(text: &str, expected: &[(&str, &str)], is_inside: bool) {
+    fn check(text: &str, expected: &[(&str, &str)]) {
         let expected: Vec<_> = expected
             .iter()
             .map(|(name, data)| ((*name).to_owned(), (*data).to_owned()))
             .collect();
-        assert_eq!(read(&[text.as_bytes()]), (expected, is_inside), "{text:?}");
+        assert_eq!(read(&[text.as_bytes()]), expected, "{text:?}");
     }
 
     #[test]
     fn lines_become_events() {
-        check("event: a\ndata: 1\n\n", &[("a", "1")], false);
-        check("data:1\n\ndata:  2\n\n", &[("", "1"), ("", " 2")], false);
+        check("event: a\ndata: 1\n\n", &[("a", "1")]);
+        check("data:1\n\ndata:  2\n\n", &[("", "1"), ("", " 2")]);
         check(
             "data: 1\r\n\r\ndata: 2\r\rdata: 3\n\n",
             &[("", "1"), ("", "2"), ("", "3")],
-            false,
         );
-        check("data: a\ndata: b\ndata\n\n", &[("", "a\nb\n")], false);
-        check(
-            ": comment\nid: 7\nretry: 5\ndata: x\n\n",
-            &[("", "x")],
-            false,
-        );
-        check("event: lonely\n\ndata: x\n\n", &[("", "x")], false);
-        check("\u{feff}data: x\n\n", &[("", "x")], false);
-        check("data: half", &[], true);
-        check("data: half\n", &[], true);
-        check("\n\n\n", &[], false);
+        check("data: a\ndata: b\ndata\n\n", &[("", "a\nb\n")]);
+        check(": comment\nid: 7\nretry: 5\ndata: x\n\n", &[("", "x")]);
+        check("event: lonely\n\ndata: x\n\n", &[("", "x")]);
+        check("\u{feff}data: x\n\n", &[("", "x")]);
+        check("data: half", &[]);
+        check("data: half\n", &[]);
+        check("\n\n\n", &[]);
     }
 
     #[test]
