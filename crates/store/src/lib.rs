@@ -46,7 +46,8 @@ mod search;
 mod session;
 mod sqlite;
 mod store;
-
+#[cfg(feature = "testing")]
+pub mod testing;
 mod usage;
 
 pub use change::{Change, Counts};
