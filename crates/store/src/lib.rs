@@ -9,7 +9,7 @@
 //! every time is an argument.
 //!
 //! * [`MemoryStore`]: gone with the process; for tests and for callers who keep sessions themselves.
-//! * `FileStore`: a folder for each session, readable by people.
+//! * [`FileStore`]: a folder for each session, readable by people.
 //! * [`SqliteStore`]: one database with full-text search; what the product uses unless told otherwise.
 //!
 //! ```
@@ -35,7 +35,7 @@
 
 mod change;
 mod error;
-
+mod files;
 mod lease;
 pub mod limits;
 mod memory;
@@ -46,12 +46,13 @@ mod search;
 mod session;
 mod sqlite;
 mod store;
-
+#[cfg(feature = "testing")]
+pub mod testing;
 mod usage;
 
 pub use change::{Change, Counts};
 pub use error::{Counter, ErrorKind, Invalid, StoreError};
-
+pub use files::{FileStore, FileStoreOptions};
 pub use memory::{Adoption, MemoryInfo, MemoryRow};
 pub use memory_store::MemoryStore;
 pub use message::{NewMessage, StoredMessage, SupersededMessage};

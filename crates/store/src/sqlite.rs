@@ -29,6 +29,9 @@ use crate::session::{NewSession, SessionId, SessionInfo};
 use crate::store::{Durability, Loaded, Page, Store, Writer};
 use crate::usage::{EventRow, UsageRow};
 
+/// Takes the right to write at once, so that no commit fails half way because another came between.
+const BEGIN: &str = "BEGIN IMMEDIATE";
+
 /// A store in one SQLite database. Clones share it.
 #[derive(Debug, Clone)]
 pub struct SqliteStore {
@@ -155,10 +158,18 @@ impl Inner {
 
     async fn begin(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
         self.writable()?;
-        self.writing
-            .begin_with("BEGIN IMMEDIATE")
-            .await
-            .map_err(|error| self.error(error))
+        match self.writing.begin_with(BEGIN).await {
+            Err(sqlx::Error::InvalidSavePointStatement) => self.begin_anew().await,
+            begun => begun,
+        }
+        .map_err(|error| self.error(error))
+    }
+
+    /// After some errors, a full disk among them, SQLite has ended the transaction by itself. The driver does not
+    /// notice, takes the connection to be inside of one for ever, and begins no other.
+    async fn begin_anew(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
+        self.writing.acquire().await?.close().await?;
+        self.writing.begin_with(BEGIN).await
     }
 }
 
@@ -203,14 +214,11 @@ impl Store for SqliteStore {
         self.session(id).await?;
         let lease = Lease::of_session(&self.inner.locks, id, Duration::ZERO).await?;
         let mut transaction = self.inner.begin().await?;
-        let deleted = write::delete(&self.inner, &mut transaction, id).await;
-        match deleted {
-            Ok(()) => transaction
-                .commit()
-                .await
-                .map_err(|error| self.inner.error(error))?,
-            Err(error) => return Err(error),
-        }
+        write::delete(&self.inner, &mut transaction, id).await?;
+        transaction
+            .commit()
+            .await
+            .map_err(|error| self.inner.error(error))?;
         lease.remove();
         // The log still has the deleted pages. Where a reader is in the way, a later commit overwrites them.
         let emptied = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")

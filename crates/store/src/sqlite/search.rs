@@ -14,6 +14,8 @@ use crate::store::Page;
 const BATCH_ROWS: usize = 100;
 /// The length of the index's tokens, in characters. Shorter words have none.
 const TOKEN_CHARS: usize = 3;
+/// How many tokens are asked for. The rest of a long query is left to the look at the text itself.
+const TOKENS_MAX: usize = 64;
 
 // Without words of three characters there is nothing to ask the index, and every text is looked through.
 // `?1` is the question to the index, `?2` the session or null.
@@ -180,6 +182,7 @@ fn question(words: &Words) -> Option<String> {
     }
     tokens.sort_unstable();
     tokens.dedup();
+    tokens.truncate(TOKENS_MAX);
     // Within quotes everything is taken as it is, save the quote.
     let quoted = tokens
         .iter()

@@ -1,0 +1,16 @@
+//! The stores, from outside.
+
+#![expect(clippy::unwrap_used, reason = "a test says so when something is wrong")]
+
+#[path = "store/crash.rs"]
+mod crash;
+#[path = "store/files.rs"]
+mod files;
+#[path = "store/homes.rs"]
+mod homes;
+#[path = "store/processes.rs"]
+mod processes;
+#[path = "store/sqlite.rs"]
+mod sqlite;
+#[path = "store/suite.rs"]
+mod suite;

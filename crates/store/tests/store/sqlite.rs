@@ -1,0 +1,213 @@
+//! What is particular to SQLite.
+
+use std::fs;
+use std::time::Duration;
+
+use sqlx::{Connection, SqliteConnection};
+use throughline_store::testing::{Home, memory, message, session};
+use throughline_store::{
+    Access, Change, Durability, ErrorKind, Page, SessionId, SqliteStore, SqliteStoreOptions, Store,
+    StoreError,
+};
+
+use crate::homes::InSqlite;
+
+fn id(id: &str) -> SessionId {
+    SessionId::new(id).unwrap()
+}
+
+fn append(expected_count: u64, texts: &[&str]) -> Change {
+    let messages = (expected_count..)
+        .zip(texts)
+        .map(|(number, text)| message(number, text))
+        .collect();
+    Change::Append {
+        expected_count,
+        messages,
+    }
+}
+
+#[tokio::test]
+async fn a_newer_format_is_refused() {
+    let home = InSqlite::new(Durability::ProcessKill);
+    let store = SqliteStore::open(home.path()).await.unwrap();
+    store.create(session("kept", 1), vec![]).await.unwrap();
+    store.close().await;
+    let mut connection = SqliteConnection::connect(&format!("sqlite:{}", home.path().display()))
+        .await
+        .unwrap();
+    sqlx::query(
+        "INSERT INTO _sqlx_migrations VALUES (9999, 'later', CURRENT_TIMESTAMP, TRUE, x'00', 0)",
+    )
+    .execute(&mut connection)
+    .await
+    .unwrap();
+    connection.close().await.unwrap();
+    for access in [Access::ReadWrite, Access::ReadOnly] {
+        let mut options = SqliteStoreOptions::default();
+        options.access = access;
+        let error = SqliteStore::open_with(home.path(), options)
+            .await
+            .err()
+            .unwrap();
+        assert!(
+            matches!(
+                error,
+                StoreError::Newer {
+                    found: 9999,
+                    known: 1
+                }
+            ),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_database_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notes.txt");
+    let notes = "not a database ".repeat(1_000);
+    fs::write(&path, &notes).unwrap();
+    let error = SqliteStore::open(&path).await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error:?}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), notes);
+}
+
+#[tokio::test]
+async fn a_read_only_store_is_read() {
+    let home = InSqlite::new(Durability::PowerLoss);
+    let store = home.open().await;
+    store
+        .create(session("seen", 1), vec![append(0, &["look at this"])])
+        .await
+        .unwrap();
+    let mut options = SqliteStoreOptions::default();
+    options.access = Access::ReadOnly;
+    let reader = SqliteStore::open_with(home.path(), options.clone())
+        .await
+        .unwrap();
+    assert_eq!(
+        reader.sessions(Page::first(9)).await.unwrap(),
+        store.sessions(Page::first(9)).await.unwrap()
+    );
+    let refused = reader
+        .create(session("more", 1), vec![])
+        .await
+        .err()
+        .unwrap();
+    assert_eq!(refused.kind(), ErrorKind::ReadOnly);
+    assert_eq!(
+        reader
+            .open(&id("seen"), Duration::ZERO)
+            .await
+            .err()
+            .unwrap()
+            .kind(),
+        ErrorKind::ReadOnly
+    );
+    assert_eq!(
+        reader.delete(&id("seen")).await.err().unwrap().kind(),
+        ErrorKind::ReadOnly
+    );
+    let missing = home.path().with_file_name("missing.db");
+    assert!(SqliteStore::open_with(&missing, options).await.is_err());
+    assert!(!missing.exists());
+}
+
+#[tokio::test]
+async fn a_full_database_loses_nothing() {
+    let home = InSqlite::new(Durability::PowerLoss);
+    let mut options = SqliteStoreOptions::default();
+    options.database_bytes_max = Some(600 * 1024);
+    let store = SqliteStore::open_with(home.path(), options).await.unwrap();
+    store.create(session("full", 1), vec![]).await.unwrap();
+    let mut writer = store.open(&id("full"), Duration::ZERO).await.unwrap();
+    let text = "words ".repeat(2_000);
+    let mut accepted = 0;
+    let error = loop {
+        match writer
+            .append(2, accepted, vec![message(accepted, &text)])
+            .await
+        {
+            Ok(counts) => accepted = counts.message_count,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::Full, "{error:?}");
+    assert!(accepted > 2);
+    assert_eq!(writer.load().await.unwrap().counts.message_count, accepted);
+    writer
+        .commit(3, vec![Change::Title("short".into())])
+        .await
+        .unwrap();
+    drop(writer);
+    store.close().await;
+    let messages = home
+        .open()
+        .await
+        .messages(&id("full"), 0..u64::MAX)
+        .await
+        .unwrap();
+    assert_eq!(messages.len() as u64, accepted);
+    assert!(
+        (0..)
+            .zip(&messages)
+            .all(|(number, stored)| stored.original == message(number, &text).original)
+    );
+}
+
+#[tokio::test]
+async fn what_is_deleted_is_overwritten() {
+    let home = InSqlite::new(Durability::PowerLoss);
+    let store = SqliteStore::open(home.path()).await.unwrap();
+    let texts: Vec<String> = (0..300)
+        .map(|number| format!("zebraquagga {number}"))
+        .collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let changes = vec![
+        append(0, &texts),
+        Change::Memory(memory(1, 1, "zebraquagga")),
+        Change::Title("zebraquagga".into()),
+    ];
+    store.create(session("secret", 1), changes).await.unwrap();
+    store
+        .create(session("other", 1), vec![append(0, &["an ordinary text"])])
+        .await
+        .unwrap();
+    store.delete(&id("secret")).await.unwrap();
+    store.close().await;
+    let bytes = fs::read(home.path()).unwrap();
+    let has = |word: &[u8]| bytes.windows(word.len()).any(|window| window == word);
+    assert!(has(b"ordinary"), "the test looks at the wrong bytes");
+    assert!(!has(b"zebraquagga"));
+    // Nor is a token of it left in the index, where each stands by itself, after those that it begins like.
+    let mut connection = SqliteConnection::connect(&format!("sqlite:{}", home.path().display()))
+        .await
+        .unwrap();
+    sqlx::query("CREATE VIRTUAL TABLE temp.terms USING fts5vocab(main, 'message_search', 'row')")
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    let terms: Vec<String> = sqlx::query_scalar("SELECT term FROM temp.terms")
+        .fetch_all(&mut connection)
+        .await
+        .unwrap();
+    assert!(
+        terms.contains(&"ord".into()) && !terms.contains(&"zeb".into()),
+        "{terms:?}"
+    );
+}
+
+#[tokio::test]
+async fn many_open_a_new_database_at_once() {
+    let home = InSqlite::new(Durability::ProcessKill);
+    let stores = futures::future::join_all((0..8).map(|_| home.open())).await;
+    for (number, store) in stores.iter().enumerate() {
+        store
+            .create(session(&format!("s{number}"), 1), vec![])
+            .await
+            .unwrap();
+    }
+    assert_eq!(stores[0].sessions(Page::first(99)).await.unwrap().len(), 8);
+}
