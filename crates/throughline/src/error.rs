@@ -58,7 +58,9 @@ pub enum SendError {
         id: String,
     },
     /// The request would not be taken by the provider, and nothing can be left out of it.
-    #[error("the request has about {tokens} tokens, and the model takes {limit}; nothing more can be left out of it")]
+    #[error(
+        "the request has about {tokens} tokens, and the model takes {limit}; nothing more can be left out of it"
+    )]
     TooLarge {
         /// Tokens, estimated.
         tokens: u64,

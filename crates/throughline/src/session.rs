@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::Stream;
-use throughline_engine::{By, Compaction, Outcome, Pin, Preview, Settings, Status, Swapping, Version};
+use throughline_engine::{
+    By, Compaction, Outcome, Pin, Preview, Settings, Status, Swapping, Version,
+};
 use throughline_memory::document::Memory;
 use throughline_providers::client::Client;
 use throughline_store::{Hit, Scope, SessionId, Shelf, Store, StoredMessage};
@@ -34,7 +36,6 @@ pub struct Session {
 
 struct Shared {
     id: SessionId,
-    client: Client,
     store: Arc<dyn Store>,
     commands: mpsc::Sender<Command>,
     events: broadcast::Sender<SessionEvent>,
@@ -87,7 +88,10 @@ pub(crate) type Answered<T> = oneshot::Sender<T>;
 pub(crate) enum Command {
     Send(UserInput, Answered<Result<turn::Prepared, SendError>>),
     SendAgain(turn::Again, Answered<Result<turn::Prepared, SendError>>),
-    Reply(Box<throughline_providers::reply::Reply>, Answered<Result<(), SendError>>),
+    Reply(
+        Box<throughline_providers::reply::Reply>,
+        Answered<Result<(), SendError>>,
+    ),
     GaveUp,
     Compact(Compaction, Answered<Outcome>),
     Cancel,
@@ -97,7 +101,10 @@ pub(crate) enum Command {
     Unpin(String, Answered<Result<(), SessionError>>),
     Truncate(usize, Answered<Result<(), SessionError>>),
     Clear(Answered<Result<(), SessionError>>),
-    Configure(Box<dyn FnOnce(&mut Settings) + Send>, Answered<Result<(), SessionError>>),
+    Configure(
+        Box<dyn FnOnce(&mut Settings) + Send>,
+        Answered<Result<(), SessionError>>,
+    ),
     SetModel(Box<Model>, Answered<Result<(), SessionError>>),
     SetMemory(Box<Memory>, Answered<Result<(), SessionError>>),
     PhaseEnded,
@@ -203,11 +210,14 @@ impl Session {
         let id = self.shared.compactions.fetch_add(1, Ordering::Relaxed);
         let compaction = Compaction {
             id,
-            focus: focus.map(str::to_owned).filter(|focus| !focus.trim().is_empty()),
+            focus: focus
+                .map(str::to_owned)
+                .filter(|focus| !focus.trim().is_empty()),
             by,
             swapping,
         };
-        self.asking(|sender| Command::Compact(compaction, sender)).await
+        self.asking(|sender| Command::Compact(compaction, sender))
+            .await
     }
 
     /// Gives up what is being built.
@@ -277,7 +287,8 @@ impl Session {
     /// # Errors
     /// If there are not so many, a request is under way, or it cannot be stored.
     pub async fn truncate(&self, messages: usize) -> Result<(), SessionError> {
-        self.asking(|sender| Command::Truncate(messages, sender)).await?
+        self.asking(|sender| Command::Truncate(messages, sender))
+            .await?
     }
 
     /// Begins anew, without messages and memory. What was said stays in the archive.
@@ -306,7 +317,8 @@ impl Session {
     /// If a request is under way, or it cannot be stored.
     pub async fn set_model(&self, model: &Model) -> Result<(), SessionError> {
         let model = Box::new(model.clone());
-        self.asking(|sender| Command::SetModel(model, sender)).await?
+        self.asking(|sender| Command::SetModel(model, sender))
+            .await?
     }
 
     /// Swaps in a memory that was edited by hand: it has to stand for messages of this session.
@@ -336,10 +348,12 @@ impl Session {
             .message(&self.shared.id, index as u64)
             .await
             .map_err(|error| match error {
-                throughline_store::StoreError::MessageNotFound { .. } => SessionError::NoSuchMessage {
-                    asked: index,
-                    messages: self.status().messages,
-                },
+                throughline_store::StoreError::MessageNotFound { .. } => {
+                    SessionError::NoSuchMessage {
+                        asked: index,
+                        messages: self.status().messages,
+                    }
+                }
                 error => SessionError::Store(error),
             })
     }
@@ -367,7 +381,11 @@ impl Session {
     ///
     /// # Errors
     /// If there are not so many, or it cannot be stored.
-    pub async fn fork(&self, messages: usize, builder: SessionBuilder) -> Result<Self, SessionError> {
+    pub async fn fork(
+        &self,
+        messages: usize,
+        builder: SessionBuilder,
+    ) -> Result<Self, SessionError> {
         let known = self.status().messages;
         if messages > known {
             return Err(SessionError::NoSuchMessage {

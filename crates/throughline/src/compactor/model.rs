@@ -16,7 +16,9 @@ use throughline_providers::stop;
 use throughline_transcript::catalogue::Catalogue;
 use throughline_transcript::json::Raw;
 use throughline_transcript::message::Content;
-use throughline_transcript::request::{Caching, Frame, MemoryPlace, Settings, message, structured_output};
+use throughline_transcript::request::{
+    Caching, Frame, MemoryPlace, Settings, message, structured_output,
+};
 use throughline_transcript::tokens::Counter;
 use throughline_transcript::usage::Usage;
 use tokio_util::sync::CancellationToken;
@@ -199,7 +201,11 @@ impl ModelCompactor {
                     .filter(|_| self.is_structured)
                     .and_then(|schema| {
                         let text = schema.schema.to_string();
-                        Some(structured_output(wire, schema.name, &Raw::parse(text).ok()?))
+                        Some(structured_output(
+                            wire,
+                            schema.name,
+                            &Raw::parse(text).ok()?,
+                        ))
                     })
                     .into_iter()
                     .collect();
@@ -235,7 +241,11 @@ impl ModelCompactor {
         }
         let asked = self.asked(ask.slot);
         let options = CallOptions::cancelled_by(stop.clone()).delivery(Delivery::Streamed);
-        let reply = match asked.client.send(self.body(ask, live).into(), options).await {
+        let reply = match asked
+            .client
+            .send(self.body(ask, live).into(), options)
+            .await
+        {
             Ok(call) => call.reply().await,
             Err(error) => Err(error),
         };
@@ -275,7 +285,8 @@ impl Compactor for ModelCompactor {
             limits.answer_tokens = tokens;
             limits.answer_tokens_max = limits.answer_tokens_max.max(tokens);
         }
-        limits.input_tokens_max = (window as usize).saturating_sub(limits.answer_tokens_max.min(window as usize / 4));
+        limits.input_tokens_max =
+            (window as usize).saturating_sub(limits.answer_tokens_max.min(window as usize / 4));
         let counter = self
             .catalogue
             .find(&self.main.model)
@@ -302,38 +313,45 @@ impl Compactor for ModelCompactor {
         });
         let mut calls = Vec::new();
         let mut retry_after_ms = None;
-        loop {
-            match job.step() {
-                Step::Ask(ask) => match self.call(&ask, &live, &stop, &mut calls).await {
-                    Ok(answer) => job.answer(&answer),
-                    Err(failure) => {
-                        retry_after_ms = failure.retry_after_ms.or(retry_after_ms);
-                        job.failed(failure);
-                    }
-                },
-                Step::Done(outcome) => {
-                    let result = match &outcome.made_by {
-                        MadeBy::Model { .. } => Ok(outcome.memory),
-                        MadeBy::Draft { reasons } => Err(UpdateFailure {
-                            class: reasons
-                                .last()
-                                .map_or("unknown", |reason| reason.name())
-                                .to_owned(),
-                            message: reasons
-                                .iter()
-                                .map(ToString::to_string)
-                                .collect::<Vec<_>>()
-                                .join("; "),
-                            retry_after_ms,
-                        }),
-                    };
-                    return Compacted {
-                        result,
-                        calls,
-                        findings: outcome.findings,
-                    };
+        while let Step::Ask(ask) = job.step() {
+            match self.call(&ask, &live, &stop, &mut calls).await {
+                Ok(answer) => job.answer(&answer),
+                Err(failure) => {
+                    retry_after_ms = failure.retry_after_ms.or(retry_after_ms);
+                    job.failed(failure);
                 }
             }
+        }
+        let Some(outcome) = job.into_outcome() else {
+            return Compacted {
+                result: Err(UpdateFailure {
+                    class: "unfinished".to_owned(),
+                    message: "the job ended without a memory".to_owned(),
+                    retry_after_ms,
+                }),
+                calls,
+                findings: Vec::new(),
+            };
+        };
+        let result = match &outcome.made_by {
+            MadeBy::Model { .. } => Ok(outcome.memory),
+            MadeBy::Draft { reasons } => Err(UpdateFailure {
+                class: reasons
+                    .last()
+                    .map_or("unknown", |reason| reason.name())
+                    .to_owned(),
+                message: reasons
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join("; "),
+                retry_after_ms,
+            }),
+        };
+        Compacted {
+            result,
+            calls,
+            findings: outcome.findings,
         }
     }
 }

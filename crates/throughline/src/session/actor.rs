@@ -61,7 +61,9 @@ pub(super) struct Actor {
     is_sending: bool,
     wait_until: Option<(Waited, Instant)>,
     costs: Costs,
-    whole_tokens: u64,
+    /// Tokens that swaps have taken out of the requests: in all, and by the last one.
+    removed_tokens: u64,
+    removed_last: u64,
 }
 
 /// Who makes a memory.
@@ -99,7 +101,8 @@ impl Actor {
             is_sending: false,
             wait_until: None,
             costs: Costs::default(),
-            whole_tokens: 0,
+            removed_tokens: 0,
+            removed_last: 0,
         }
     }
 
@@ -112,7 +115,11 @@ impl Actor {
         self.drain().await;
     }
 
-    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Command>, shown: watch::Sender<Shown>) {
+    pub(super) async fn run(
+        mut self,
+        mut inbox: mpsc::Receiver<Command>,
+        shown: watch::Sender<Shown>,
+    ) {
         loop {
             let wait_until = self.wait_until.map(|(_, until)| until);
             tokio::select! {
@@ -264,12 +271,9 @@ impl Actor {
         self.drain().await;
         let now = self.parts.clock.now();
         let id = self.parts.writer.id().clone();
-        let newest = super::builder::newest_memory_within(
-            self.parts.store.as_ref(),
-            &id,
-            messages as u64,
-        )
-        .await?;
+        let newest =
+            super::builder::newest_memory_within(self.parts.store.as_ref(), &id, messages as u64)
+                .await?;
         let epoch = self.engine.status().epoch;
         let adoption = throughline_engine::Adoption {
             epoch: epoch + 1,
@@ -310,7 +314,8 @@ impl Actor {
             return Err(SessionError::Busy);
         }
         self.handle(Input::Cleared);
-        self.changes.retain(|change| matches!(change, Change::Event { .. } | Change::Usage(_)));
+        self.changes
+            .retain(|change| matches!(change, Change::Event { .. } | Change::Usage(_)));
         self.changes.push(Change::Truncate { to_count: 0 });
         self.drain().await;
         self.flush().await?;
@@ -328,7 +333,9 @@ impl Actor {
         let of_model = Settings::for_model(&model);
         let settings = Settings {
             window: of_model.window,
-            output_reserve: of_model.output_reserve.max(old.output_reserve.min(of_model.window / 2)),
+            output_reserve: of_model
+                .output_reserve
+                .max(old.output_reserve.min(of_model.window / 2)),
             counter: of_model.counter,
             binds_thinking: of_model.binds_thinking,
             economy: of_model.economy,
@@ -360,8 +367,14 @@ impl Actor {
     async fn keep_settings(&mut self) -> Result<(), SessionError> {
         let place = self.parts.frame.settings().memory_place;
         let kept = Kept {
-            pins: self.engine.pins().iter().map(KeptPin::from).collect::<Vec<_>>(),
-            is_memory_in_system: place == throughline_transcript::request::MemoryPlace::SystemPrompt,
+            pins: self
+                .engine
+                .pins()
+                .iter()
+                .map(KeptPin::from)
+                .collect::<Vec<_>>(),
+            is_memory_in_system: place
+                == throughline_transcript::request::MemoryPlace::SystemPrompt,
             caching: super::builder::caching_name(self.parts.frame.settings().caching)
                 .map(str::to_owned),
         };

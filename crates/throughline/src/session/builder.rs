@@ -182,7 +182,7 @@ impl SessionBuilder {
     ///
     /// # Errors
     /// If it cannot be stored, or one with this id exists.
-    pub async fn start(self) -> Result<Session, OpenError> {
+    pub async fn start(mut self) -> Result<Session, OpenError> {
         let id = self.id.clone().unwrap_or_else(new_id);
         let clock = crate::clock::Clock::new();
         let frame = Frame::new(self.client.wire(), self.frame.clone());
@@ -250,8 +250,7 @@ impl SessionBuilder {
             None => Vec::new(),
         };
         let pins = kept.pins.into_iter().map(Pin::from).collect();
-        let snapshot =
-            stored::snapshot(&loaded, &quoted, pins, &settings).map_err(corrupt)?;
+        let snapshot = stored::snapshot(&loaded, &quoted, pins, &settings).map_err(corrupt)?;
         self.memory = None;
         let clock = crate::clock::Clock::new();
         let (mut parts, changes) = self.parts(writer, frame, clock, settings);
@@ -280,12 +279,11 @@ impl SessionBuilder {
         if let Some((row, digest)) =
             newest_memory_within(self.store.as_ref(), parent, messages as u64).await?
         {
-            let mut version = stored::version_of(&row, &settings).map_err(|what| {
-                OpenError::Corrupt {
+            let mut version =
+                stored::version_of(&row, &settings).map_err(|what| OpenError::Corrupt {
                     id: parent.to_string(),
                     what,
-                }
-            })?;
+                })?;
             version.memory.version = 1;
             version.memory.cover.digest = digest;
             changes.push(stored::memory_change(&version, now));
@@ -394,7 +392,6 @@ async fn launch(parts: Parts, snapshot: Snapshot, settings: Settings) -> Session
     let tasks = TaskTracker::new();
     let stop = CancellationToken::new();
     let id = parts.writer.id().clone();
-    let client = parts.client.clone();
     let store = Arc::clone(&parts.store);
     let engine = Engine::restore(settings, snapshot);
     let mut actor = Actor::new(parts, engine, events.clone());
@@ -404,7 +401,6 @@ async fn launch(parts: Parts, snapshot: Snapshot, settings: Settings) -> Session
     Session {
         shared: Arc::new(Shared {
             id,
-            client,
             store,
             commands,
             events,

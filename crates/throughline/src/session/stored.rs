@@ -86,7 +86,9 @@ pub(super) fn added(
 ) -> Option<Added> {
     let pointer = format!("all of it is message {index} in the archive");
     let short = shorten(raw, wire, result_bytes_max, &pointer);
-    let sent = short.as_ref().map(|Shortened { message, .. }| message.clone());
+    let sent = short
+        .as_ref()
+        .map(|Shortened { message, .. }| message.clone());
     let mut message = read_message(sent.as_ref().unwrap_or(raw))?;
     message.at_ms = Some(at.ms());
     let digest = chain.push(throughline_transcript::digest::message_digest(&message));

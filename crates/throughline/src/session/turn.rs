@@ -193,8 +193,7 @@ impl Runner {
     }
 
     async fn call(&self, prepared: &Prepared) -> Result<Reply, CallError> {
-        let options =
-            CallOptions::cancelled_by(self.cancel.clone()).delivery(Delivery::Streamed);
+        let options = CallOptions::cancelled_by(self.cancel.clone()).delivery(Delivery::Streamed);
         let mut call = prepared.client.send(prepared.body.clone(), options).await?;
         while let Some(event) = call.next().await {
             match event? {

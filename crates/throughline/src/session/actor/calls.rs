@@ -154,13 +154,21 @@ impl Actor {
 
     /// A complete answer has come.
     pub(super) async fn reply(&mut self, reply: Reply) -> Result<(), SendError> {
-        let next = reply.stop.as_ref().map(throughline_providers::stop::Stop::next);
+        let next = reply
+            .stop
+            .as_ref()
+            .map(throughline_providers::stop::Stop::next);
         self.is_sending = next == Some(Next::ResendUnchanged);
         let appended = self.append(&reply.messages).await;
         let context = reply.usage.map(|usage| usage.context_size());
         if let Some(usage) = reply.usage {
             let model = self.parts.frame.settings().model.clone();
-            self.spend(Purpose::Main, &model, &usage.billed, reply.request_id.clone());
+            self.spend(
+                Purpose::Main,
+                &model,
+                &usage.billed,
+                reply.request_id.clone(),
+            );
             self.compare(&usage.last_pass);
         }
         self.handle(Input::Answered { context });
@@ -176,15 +184,13 @@ impl Actor {
 
     /// What the request would have been if nothing had ever been left out.
     fn compare(&mut self, usage: &Usage) {
-        let status = self.engine.status();
-        // What is covered counts as it did when it was live.
-        let prompt = usage.prompt();
-        let whole = prompt.saturating_sub(status.memory) + self.whole_tokens;
+        let limit = self.engine.status().limit;
+        let whole = usage.prompt() + self.removed_tokens;
         let catalogue = Arc::clone(&self.parts.catalogue);
         let model = catalogue.find(&self.parts.frame.settings().model);
         self.costs
             .without_compaction
-            .add(whole, status.limit, usage.output, model);
+            .add(whole, limit, usage.output, model);
     }
 
     /// The engine has said what the request is made of.

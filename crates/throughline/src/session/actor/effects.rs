@@ -83,7 +83,11 @@ impl Actor {
             self.spend(Purpose::Update, model, usage, None);
         }
         let count = |is: fn(&Finding) -> bool| {
-            compacted.findings.iter().filter(|finding| is(finding)).count()
+            compacted
+                .findings
+                .iter()
+                .filter(|finding| is(finding))
+                .count()
         };
         self.tell(SessionEvent::Checked {
             put_back: count(|finding| matches!(finding, Finding::PutBack { .. })),
@@ -122,8 +126,7 @@ impl Actor {
             cache_write_long: usage.cache_write_long,
             cache_read: usage.cache_read,
             output: usage.output,
-            cost_nanodollars: price
-                .and_then(|price| i64::try_from(price.nano_dollars()).ok()),
+            cost_nanodollars: price.and_then(|price| i64::try_from(price.nano_dollars()).ok()),
             request_id,
         }));
     }
@@ -141,6 +144,20 @@ impl Actor {
             if *waited_for == Some(BuildKind::Model) {
                 pending.waited_for_model = Duration::from_millis(*waited_ms);
             }
+        }
+        match &event {
+            Event::Swapped {
+                tokens_before,
+                tokens_after,
+                ..
+            } => {
+                self.removed_last = tokens_before.saturating_sub(*tokens_after);
+                self.removed_tokens += self.removed_last;
+            }
+            Event::Undone { .. } => {
+                self.removed_tokens -= std::mem::take(&mut self.removed_last);
+            }
+            _ => {}
         }
         self.changes.push(Change::Event {
             kind: kind(&event).to_owned(),
