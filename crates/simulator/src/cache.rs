@@ -302,7 +302,7 @@ mod tests {
             prompt,
             model(id),
             Breakpoints::Implicit,
-            Lifetime::Short,
+            Short,
             Duration::from_secs(at_s),
         )
     }
@@ -472,7 +472,7 @@ mod tests {
             let now = Duration::from_secs(2);
             let breakpoints = Breakpoints::Explicit;
             PromptCache::default()
-                .plan(prompt, model(id), breakpoints, Lifetime::Short, now)
+                .plan(prompt, model(id), breakpoints, Short, now)
                 .split
         };
         assert_eq!(explicit(&prompt(5, &[])), split(5_000, 0, 0, 0));

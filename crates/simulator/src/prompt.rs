@@ -66,7 +66,6 @@ pub(crate) enum PartKind {
 #[derive(Debug)]
 pub(crate) struct CompactionPart {
     pub(crate) content: Key,
-    pub(crate) has_content: bool,
     pub(crate) encrypted: Option<String>,
     pub(crate) signature: Option<String>,
 }
@@ -336,7 +335,6 @@ fn part_kind(block: &Block, raw: &Raw) -> PartKind {
                 .map(|text| text.decode())
                 .unwrap_or_default()
                 .as_bytes()]),
-            has_content: text.as_ref().is_some_and(|text| !text.is_blank()),
             encrypted: raw.string_field("encrypted_content"),
             signature: raw.string_field("signature"),
         })),
@@ -392,7 +390,6 @@ fn openai_message(raw: &Raw, scale: Scale) -> Parts {
         },
         Some("\"compaction\"") => PartKind::Compaction(Box::new(CompactionPart {
             content: digest(&[]),
-            has_content: true,
             encrypted: encrypted
                 .and_then(|raw| raw.as_text())
                 .map(|text| text.decode().into_owned()),

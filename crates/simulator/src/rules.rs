@@ -117,6 +117,10 @@ fn anthropic(first: &Finding, errors: &[&Finding], body: &Raw, model: Option<&Mo
         }
         "missing-field" => format!("{path}: Field required"),
         "messages-empty" => "messages: at least one message is required".to_owned(),
+        "empty-content" => format!(
+            "{}: all messages must have non-empty content except for the optional final assistant message",
+            up_to_message(&path)
+        ),
         "empty-text" => "messages: text content blocks must be non-empty".to_owned(),
         "blank-text" => "messages: text content blocks must contain non-whitespace text".to_owned(),
         "cache-marker-on-empty-text" => {

@@ -38,6 +38,8 @@ pub const BODY_BYTES_MAX: usize = ANTHROPIC_BODY_BYTES_MAX;
 /// Bytes of request bodies that the ledger keeps; the oldest bodies are let go first.
 const LEDGER_BODY_BYTES_MAX: usize = 512 * 1024 * 1024;
 
+const TOO_LARGE: &str = "Request exceeds the maximum size";
+
 /// Exchanges that the ledger keeps.
 const LEDGER_MAX: usize = 1_000_000;
 
@@ -311,6 +313,17 @@ impl Simulator {
         exchange
     }
 
+    /// Answers a request whose body is too large to be read.
+    pub(crate) fn too_large(&mut self, now: Duration, path: &str, headers: &HeaderMap) -> Exchange {
+        self.requests += 1;
+        let vendor = vendor(path, headers);
+        let facts: [&[u8]; 1] = [&self.requests.to_le_bytes()];
+        let request_id = Dice::new(self.options.seed, "exchange", &facts).id("req_", 24);
+        let exchange = refused(&ApiError::new(413, TOO_LARGE), vendor, &request_id);
+        self.record(now, path.to_owned(), &exchange, Noted::default());
+        exchange
+    }
+
     #[expect(
         clippy::too_many_arguments,
         reason = "the parts of a request, each used once"
@@ -350,7 +363,7 @@ impl Simulator {
             Wire::Anthropic => (Some(headers::version(headers)?), headers::betas(headers)?),
             Wire::OpenAiChat | Wire::OpenAiResponses => (None, Vec::new()),
         };
-        let bytes = unpacked(headers, body, vendor)?;
+        let bytes = unpacked(headers, body)?;
         noted.body = bytes.clone();
         let body = parsed(bytes, vendor)?;
         let mut known = Known {
@@ -826,11 +839,8 @@ fn no_model(vendor: Vendor, name: &str) -> ApiError {
     }
 }
 
-fn unpacked(headers: &HeaderMap, body: Bytes, vendor: Vendor) -> Result<Bytes, ApiError> {
-    let too_large = || match vendor {
-        Vendor::Anthropic => ApiError::new(413, "Request exceeds the maximum size"),
-        Vendor::OpenAi => ApiError::new(413, "Request body is too large"),
-    };
+pub(crate) fn unpacked(headers: &HeaderMap, body: Bytes) -> Result<Bytes, ApiError> {
+    let too_large = || ApiError::new(413, TOO_LARGE);
     if body.len() > BODY_BYTES_MAX {
         return Err(too_large());
     }

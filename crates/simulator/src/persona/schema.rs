@@ -276,7 +276,7 @@ fn named(name: &str, mind: &mut Dice) -> String {
     }
 }
 
-fn resolve(root: &Raw, path: &str) -> Option<Raw> {
+pub(super) fn resolve(root: &Raw, path: &str) -> Option<Raw> {
     let mut at = root.clone();
     for step in path.strip_prefix("#/")?.split('/') {
         at = at.field(&step.replace("~1", "/").replace("~0", "~"))?;

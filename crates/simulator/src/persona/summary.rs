@@ -153,22 +153,38 @@ pub(crate) fn write(heard: &Heard, output_max: u64) -> String {
     let tokens = MEMORY_TOKENS.min(room / 2).max(300);
     let remembered = remembered(heard);
     let memory = extracted(heard, tokens);
-    let instruction = format!("{}\n{}", heard.system_text(), heard.last_user_text());
+    let instruction = instruction(heard);
     if let Some(schema) = heard.schema() {
-        return by_schema(schema, &memory, &remembered).to_string();
+        return by_schema(schema, &memory, &remembered, &instruction).to_string();
     }
     let lower = ends(&instruction);
     let wants_json = heard.wants_json()
         || (lower.contains("json") && !lower.contains("markdown"))
         || (lower.contains("current_state") && lower.contains("key_decisions"));
     if wants_json {
-        return if lower.contains("\"edits\"") || lower.contains("`edits`") {
-            json!({"edits": edits(&memory, &remembered)}).to_string()
-        } else {
-            Value::Object(compact_object(&memory, &remembered)).to_string()
+        let list = ["edits", "items"].iter().find(|list| {
+            lower.contains(&format!("\"{list}\"")) || lower.contains(&format!("`{list}`"))
+        });
+        return match list {
+            Some(list) => {
+                let entries = entries(&memory, &remembered, &instruction);
+                let entries: Vec<Value> = entries.iter().map(|entry| entry.filled(None)).collect();
+                json!({*list: entries}).to_string()
+            }
+            None => Value::Object(compact_object(&memory, &remembered)).to_string(),
         };
     }
     by_headings(&headings(&instruction), &memory, &remembered)
+}
+
+/// The words that ask for the memory.
+fn instruction(heard: &Heard) -> String {
+    let said = heard.last_user_text();
+    if is_instruction(&ends(&without_blocks(&said))) && heard.messages().len() > 2 {
+        said
+    } else {
+        format!("{}\n{said}", heard.system_text())
+    }
 }
 
 /// The form that is asked for, with nothing in it.
@@ -239,7 +255,9 @@ fn covered_messages(heard: &Heard) -> Vec<Message> {
         .count()
         > 1;
     if has_conversation {
-        return before.to_vec();
+        let named = named_range(&ends(&heard.last_user_text())).unwrap_or(before.len());
+        let from = before.len().saturating_sub(named.max(1));
+        return before.get(from..).unwrap_or_default().to_vec();
     }
     let text = last
         .texts()
@@ -253,10 +271,39 @@ fn covered_messages(heard: &Heard) -> Vec<Message> {
     before.iter().cloned().chain(parted).collect()
 }
 
+/// How many messages an instruction speaks of that says "messages 41 to 60".
+fn named_range(lower: &str) -> Option<usize> {
+    let (_, rest) = lower.split_once("messages ")?;
+    let mut words = rest.split(|c: char| c.is_whitespace() || matches!(c, ':' | '.' | ','));
+    let first: usize = words.next()?.parse().ok()?;
+    let last: usize = match words.next()? {
+        "to" | "-" | "–" => words.next()?.parse().ok()?,
+        _ => return None,
+    };
+    last.checked_sub(first).map(|more| more + 1)
+}
+
 /// Takes a written-down conversation apart: lines that name a speaker begin a message.
 fn dialogue(text: &str) -> Vec<Message> {
     let mut messages: Vec<(Role, String)> = Vec::new();
+    // In a transcript with marks only lines without a mark say who speaks.
+    let is_marked = text.lines().filter(|line| line.starts_with("| ")).count() > 1;
+    let text = text
+        .split_once("<transcript>")
+        .and_then(|(_, rest)| rest.split_once("</transcript>"))
+        .map_or(text, |(inside, _)| inside);
     for line in text.lines() {
+        if is_marked && let Some(content) = line.strip_prefix('|') {
+            if let Some((_, said)) = messages.last_mut() {
+                said.push('\n');
+                said.push_str(content.strip_prefix(' ').unwrap_or(content));
+            }
+            continue;
+        }
+        if is_marked && line.starts_with('[') && speaker(line).is_none() {
+            messages.push((Role::Tool, String::new()));
+            continue;
+        }
         match speaker(line) {
             Some((role, rest)) => messages.push((role, rest.to_owned())),
             None => {
@@ -398,7 +445,12 @@ fn compact_object(memory: &Option<Memory>, remembered: &[String]) -> Map<String,
     object
 }
 
-fn by_schema(schema: &Raw, memory: &Option<Memory>, remembered: &[String]) -> Value {
+fn by_schema(
+    schema: &Raw,
+    memory: &Option<Memory>,
+    remembered: &[String],
+    instruction: &str,
+) -> Value {
     let own = compact_object(memory, remembered);
     let full: Option<Value> = memory
         .as_ref()
@@ -409,51 +461,130 @@ fn by_schema(schema: &Raw, memory: &Option<Memory>, remembered: &[String]) -> Va
         .flat_map(Raw::object)
         .map(|(name, property)| (name.decode().into_owned(), property))
         .collect();
-    let full_names = full.as_ref().and_then(Value::as_object);
-    if let Some(full) = full_names
-        && properties
-            .iter()
-            .any(|(name, _)| name == "schema" || name == "cover")
+    if let Some(Value::Object(full)) = full
+        && properties.iter().any(|(name, _)| name == "cover")
     {
-        return Value::Object(full.clone());
+        return Value::Object(full);
     }
-    let is_compact_object = properties.iter().any(|(name, _)| name == "key_decisions")
-        && properties.iter().all(|(name, _)| own.contains_key(name));
-    if is_compact_object {
-        return Value::Object(own);
-    }
-    let mut statements = remembered.to_vec();
-    statements.extend(texts(memory, &Section::ALL));
-    statements.truncate(60);
+    let entries = entries(memory, remembered, instruction);
+    let statements: Vec<String> = entries.iter().map(|entry| entry.text.clone()).collect();
     let mut mind = Dice::new(0, "memory", &[statements.join("\n").as_bytes()]);
-    let mut vocabulary = Vocabulary::new(statements.clone());
-    let mut value = example(schema, &mut vocabulary, &mut mind);
-    if let Some(object) = value.as_object_mut() {
-        for (name, property) in properties {
-            let kind = property.string_field("type");
-            if kind.as_deref() == Some("string") {
-                // One text for all of it, or the section of that name.
-                let section =
-                    Section::from_name(&name).map(|section| texts(memory, &[section]).join("\n"));
-                let text = section.unwrap_or_else(|| statements.join("\n"));
-                object.insert(name, text.into());
+    let mut object = Map::new();
+    for (name, property) in &properties {
+        let kind = property.string_field("type").unwrap_or_default();
+        let items = property.field("items").map(|items| resolved(schema, items));
+        let value = match (own.get(name), items) {
+            // A list of facts, or of changes.
+            (None, Some(items)) if kind == "array" && items.field("properties").is_some() => {
+                entries
+                    .iter()
+                    .map(|entry| entry.filled(Some(&items)))
+                    .collect()
             }
-        }
+            (None, Some(_)) if kind == "array" => match Section::from_name(name) {
+                Some(section) => json!(texts(memory, &[section])),
+                None => json!(statements),
+            },
+            (Some(Value::Object(named)), Some(_)) if kind == "array" => named
+                .iter()
+                .map(|(key, summary)| json!({"key": key, "summary": summary}))
+                .collect(),
+            (Some(known), _) => known.clone(),
+            (None, _) if kind == "string" => match Section::from_name(name) {
+                Some(section) => texts(memory, &[section]).join("\n").into(),
+                None => statements.join("\n").into(),
+            },
+            _ => {
+                let mut vocabulary = Vocabulary::new(statements.clone());
+                example(property, &mut vocabulary, &mut mind)
+            }
+        };
+        object.insert(name.clone(), value);
     }
-    value
+    Value::Object(object)
 }
 
-fn edits(memory: &Option<Memory>, remembered: &[String]) -> Vec<Value> {
-    let mut edits: Vec<Value> = remembered
-        .iter()
-        .map(|text| json!({"op": "add", "section": "references", "text": text}))
-        .collect();
-    for item in memory.iter().flat_map(|memory| &memory.items).take(40) {
-        edits.push(
-            json!({"op": "add", "section": item.entry.section().name(), "text": item.entry.text()}),
-        );
+/// A schema, or the one that it refers to.
+fn resolved(root: &Raw, schema: Raw) -> Raw {
+    let target = schema
+        .string_field("$ref")
+        .and_then(|path| super::schema::resolve(root, &path));
+    target.unwrap_or(schema)
+}
+
+/// One fact of a memory.
+struct Entry {
+    section: &'static str,
+    text: String,
+    detail: Option<String>,
+}
+
+impl Entry {
+    /// As an object of a list of items or edits: with the fields of the schema, or with those of an edit.
+    fn filled(&self, schema: Option<&Raw>) -> Value {
+        let Some(schema) = schema else {
+            return json!({
+                "action": "add", "id": null, "by": null, "reason": null, "section": self.section, "text": self.text,
+                "detail": self.detail, "limit": null, "message": null,
+            });
+        };
+        let mut object = Map::new();
+        for (name, property) in schema.field("properties").iter().flat_map(Raw::object) {
+            let name = name.decode().into_owned();
+            let is_nullable = property.as_str().contains("\"null\"");
+            let allows = |value: &str| property.as_str().contains(&format!("\"{value}\""));
+            let value = match name.as_str() {
+                "section" if allows(self.section) || !allows("references") => json!(self.section),
+                "section" => json!("references"),
+                "text" | "content" | "statement" | "fact" | "quote" | "decision" | "approach" => {
+                    json!(self.text)
+                }
+                "detail" | "resolution" if self.detail.is_some() => json!(self.detail),
+                _ if allows("add") => json!("add"),
+                _ if is_nullable => Value::Null,
+                _ => {
+                    let mut vocabulary = Vocabulary::new(vec![self.text.clone()]);
+                    let mut mind = Dice::new(0, "entry", &[self.text.as_bytes()]);
+                    example(&property, &mut vocabulary, &mut mind)
+                }
+            };
+            object.insert(name, value);
+        }
+        Value::Object(object)
     }
-    edits
+}
+
+/// The facts that an instruction asks for: of the conversation, without those that it shows as known already.
+fn entries(memory: &Option<Memory>, remembered: &[String], instruction: &str) -> Vec<Entry> {
+    const KNOWN_BYTES: usize = 40;
+    let is_known = |text: &str| {
+        let start = text.get(..text.floor_char_boundary(KNOWN_BYTES.min(text.len())));
+        start.is_some_and(|start| instruction.contains(start))
+    };
+    let remembered = remembered.iter().map(|text| Entry {
+        section: Section::References.name(),
+        text: text.clone(),
+        detail: None,
+    });
+    let items = memory.iter().flat_map(|memory| &memory.items);
+    let extracted = items
+        .filter(|item| {
+            item.entry.section() != Section::Corrections && item.status == Status::Active
+        })
+        .map(|item| Entry {
+            section: item.entry.section().name(),
+            text: item.entry.text().replace('\n', " "),
+            detail: match &item.entry {
+                throughline_memory::document::Entry::NextStep { .. } => Some("implied".to_owned()),
+                throughline_memory::document::Entry::ToolResult { key, .. } => Some(key.clone()),
+                _ => None,
+            },
+        });
+    remembered
+        .chain(extracted)
+        .filter(|entry| !entry.text.trim().is_empty() && !is_known(&entry.text))
+        .take(60)
+        .collect()
 }
 
 /// The headings that an instruction names, with their marks.
@@ -499,7 +630,7 @@ fn by_headings(headings: &[String], memory: &Option<Memory>, remembered: &[Strin
     }
     let mut text = String::new();
     for (index, (heading, place)) in headings.iter().zip(&places).enumerate() {
-        let _ = write!(text, "{heading}\n");
+        let _ = writeln!(text, "{heading}");
         let is_first = places.iter().position(|other| other == place) == Some(index);
         let mut items = Vec::new();
         if is_first {
@@ -610,7 +741,19 @@ mod tests {
             roles("<user>\nhi\n<assistant>\nho"),
             [Role::User, Role::Assistant]
         );
+        assert_eq!(
+            roles(
+                "Read this.\n<transcript>\n[1] user\n| hi\n| assistant: no\n[2] assistant, 2026-03-04\n| ho\n[3] output of the tool x\n| y\n</transcript>\nuser: z"
+            ),
+            [Role::User, Role::Assistant, Role::Tool]
+        );
         assert_eq!(roles("users are many"), []);
+    }
+
+    #[test]
+    fn ranges_are_counted() {
+        assert_eq!(named_range("because of messages 41 to 60. your"), Some(20));
+        assert_eq!(named_range("the messages above"), None);
     }
 
     #[test]
