@@ -8,15 +8,15 @@
 //! use std::sync::Arc;
 //! use throughline::{Session, TurnEvent, futures::StreamExt};
 //! use throughline_providers::client::Client;
-//! use throughline_simulator::{Simulator, SimulatorTransport};
+//! use throughline_simulator::{Options, SimulatedProvider};
 //! use throughline_store::MemoryStore;
 //! use throughline_transcript::wire::Wire;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // A provider that needs no key; `Client::builder(wire, base_url).credential(...)` calls a real one.
-//! let transport = SimulatorTransport::new(Simulator::default());
-//! let client = Client::builder(Wire::Anthropic, "http://simulator").transport(Arc::new(transport)).build()?;
+//! let provider = SimulatedProvider::new(Options::new(1).without_latency());
+//! let client = Client::builder(Wire::Anthropic, "http://simulator").transport(Arc::new(provider)).build()?;
 //!
 //! let session = Session::builder(client, "claude-opus-4-6")
 //!     .system("You are a careful assistant.")

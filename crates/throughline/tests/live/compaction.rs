@@ -1,0 +1,90 @@
+//! What a session does when its window fills.
+
+use throughline::engine::{Mode, Outcome};
+use throughline::ModelCompactor;
+use throughline_simulator::Options;
+
+use crate::world::{MODEL, World, chatter};
+
+#[tokio::test(start_paused = true)]
+async fn a_session_goes_past_its_window_and_remembers_the_first_correction() {
+    let world = World::new(Options::new(7));
+    let session = world
+        .session()
+        .window(20_000)
+        .compactor(ModelCompactor::new(world.client.clone(), MODEL))
+        .start()
+        .await
+        .unwrap();
+    session
+        .ask("Remember: the deploy region is eu-north-3. Never write to stdout.")
+        .await
+        .unwrap();
+    for turn in 0..40 {
+        session.ask(chatter(turn, 250)).await.unwrap();
+    }
+    assert!(session.status().epoch >= 3, "{:?}", session.status());
+    assert_eq!(world.refused(), 0);
+    assert!(world.largest_prompt() <= 18_000, "{}", world.largest_prompt());
+    let answer = session.ask("What is the deploy region?").await.unwrap();
+    assert!(answer.text().contains("eu-north-3"), "{}", answer.text());
+    let memory = session.memory().unwrap();
+    assert!(memory.text.contains("Never write to stdout"), "{}", memory.text);
+    session.close().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_manual_compaction_swaps_and_can_be_taken_back() {
+    let world = World::new(Options::new(7));
+    let session = world.session().start().await.unwrap();
+    assert!(matches!(
+        session.compact(None).await.unwrap(),
+        Outcome::Refused { .. }
+    ));
+    for turn in 0..6 {
+        session.ask(chatter(turn, 300)).await.unwrap();
+    }
+    let before = session.status().tokens;
+    let outcome = session.compact(Some("module_3")).await.unwrap();
+    assert_eq!(outcome, Outcome::Committed { version: 1 });
+    assert!(session.status().tokens < before);
+    session.undo().await.unwrap();
+    assert_eq!(session.status().cover, 0);
+    assert!(session.undo().await.is_err());
+    session.ask("Go on.").await.unwrap();
+    assert_eq!(world.refused(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn traditional_mode_waits_for_the_summary_and_instant_does_not() {
+    for (mode, waits) in [(Mode::Traditional, true), (Mode::Instant, false)] {
+        let world = World::new(Options::new(3));
+        let session = world
+            .session()
+            .window(20_000)
+            .settings(move |settings| settings.mode = mode)
+            .compactor(ModelCompactor::new(world.client.clone(), MODEL))
+            .start()
+            .await
+            .unwrap();
+        let mut events = Box::pin(session.events());
+        for turn in 0..25 {
+            session.ask(chatter(turn, 250)).await.unwrap();
+        }
+        session.close().await.unwrap();
+        drop(session);
+        let mut swaps = 0;
+        let mut waited = 0;
+        while let Some(event) = futures::StreamExt::next(&mut events).await {
+            if let throughline::SessionEvent::Swap {
+                waited_for_model, ..
+            } = event
+            {
+                swaps += 1;
+                waited += usize::from(!waited_for_model.is_zero());
+            }
+        }
+        assert!(swaps >= 2, "{mode:?}: {swaps}");
+        assert_eq!(waited > 0, waits, "{mode:?}: {waited} of {swaps}");
+    }
+}

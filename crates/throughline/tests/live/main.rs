@@ -1,0 +1,4 @@
+//! Sessions against the simulator, in virtual time.
+
+mod compaction;
+mod world;
