@@ -250,7 +250,9 @@ impl Attempt {
     /// Adds to an error what has come before it.
     fn describe(&self, mut error: CallError) -> CallError {
         error.status = error.status.or(Some(200));
-        error.request_id = error.request_id.or_else(|| self.request_id.clone());
+        if error.report.request_id.is_none() {
+            error.report.request_id.clone_from(&self.request_id);
+        }
         if self.time_to_first_event.is_some()
             && let Some(decoder) = &self.decoder
         {

@@ -106,8 +106,8 @@ impl Exchange {
                 wait_ms = wait.as_millis() as u64,
                 class = ?error.class,
                 status = error.status,
-                code = error.code,
-                request_id = error.request_id,
+                code = error.report.code,
+                request_id = error.report.request_id,
                 "the call failed and is tried again"
             );
             self.or_cancelled(sleep(wait)).await?;
@@ -205,15 +205,15 @@ impl Exchange {
     /// Takes the credential out of everything that came from elsewhere.
     pub(crate) fn without_secrets(&self, mut error: CallError) -> CallError {
         if let Some(credential) = &self.credential {
-            credential.redact(&mut error.message);
-            for text in [
-                &mut error.error_type,
-                &mut error.code,
-                &mut error.request_id,
-            ] {
-                if let Some(text) = text {
-                    credential.redact(text);
-                }
+            let report = &mut *error.report;
+            credential.redact(&mut report.message);
+            let named = [
+                &mut report.error_type,
+                &mut report.code,
+                &mut report.request_id,
+            ];
+            for text in named.into_iter().flatten() {
+                credential.redact(text);
             }
         }
         error
