@@ -112,7 +112,8 @@ impl Progress {
             }
             let attempt = self.attempt.as_mut()?;
             let Err(error) = attempt.read(&self.exchange, &mut self.queue).await else {
-                if matches!(self.queue.back(), Some(Event::Reply(_))) {
+                if let Some(Event::Reply(reply)) = self.queue.back() {
+                    self.exchange.log_end(reply);
                     self.attempt = None;
                 }
                 continue;

@@ -17,6 +17,7 @@ use crate::credential::Credential;
 use crate::decode::ANSWER_BYTES_MAX;
 use crate::error::{CallError, Failure};
 use crate::refused::in_head;
+use crate::reply::Reply;
 use crate::retry::{Backoff, RetryPolicy};
 use crate::transport::{BodyStream, Transport, TransportError};
 
@@ -200,6 +201,25 @@ impl Exchange {
                 .into_owned()
                 .into(),
         })
+    }
+
+    /// Notes how a call ended.
+    pub(crate) fn log_end(&self, reply: &Reply) {
+        let usage = reply.usage.map(|usage| usage.billed).unwrap_or_default();
+        self.span.in_scope(|| {
+            debug!(
+                request_id = reply.request_id,
+                attempts = reply.attempts,
+                first_event_ms = reply
+                    .time_to_first_event
+                    .map(|time| time.as_millis() as u64),
+                uncached_tokens = usage.uncached,
+                cache_write_tokens = usage.cache_write,
+                cache_read_tokens = usage.cache_read,
+                output_tokens = usage.output,
+                "the answer is complete"
+            );
+        });
     }
 
     /// Takes the credential out of everything that came from elsewhere.
