@@ -8,6 +8,7 @@
 mod loopback;
 mod places;
 mod privacy;
+mod real;
 mod retries;
 mod scripted;
 mod streams;
