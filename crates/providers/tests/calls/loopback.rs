@@ -257,12 +257,52 @@ async fn redirects_are_not_followed() {
     );
 }
 
-/// The half of the next test that runs with other environment variables, in a process of its own.
-const CHILD: &str = "THROUGHLINE_TEST_PROXIED";
+#[tokio::test]
+async fn without_tls_on_the_other_side_there_is_no_connection() {
+    let server = Server::start(vec![Deed::Leaves, Deed::Leaves, Deed::Leaves]).await;
+    let address = server.address.replace("http://", "https://");
+    let error = send(&client(&address)).await.unwrap_err();
+    assert_eq!(
+        error.failure,
+        Failure::Transport(TransportErrorKind::Connect)
+    );
+}
+
+/// Set in the process of its own in which the second half of a test runs, with other environment variables.
+const CHILD: &str = "THROUGHLINE_TEST_CHILD";
+
+fn is_child() -> bool {
+    std::env::var_os(CHILD).is_some()
+}
+
+/// Runs the test `name` again, in a process of its own.
+async fn run_again(name: &'static str, variables: Vec<(&'static str, String)>) {
+    let mut child = JoinSet::new();
+    child.spawn_blocking(move || {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        for name in [
+            "NO_PROXY",
+            "no_proxy",
+            "HTTP_PROXY",
+            "http_proxy",
+            "REQUEST_METHOD",
+        ] {
+            command.env_remove(name);
+        }
+        command.args(["--exact", name]).env(CHILD, "1");
+        command.envs(variables).output().unwrap()
+    });
+    let output = child.join_next().await.unwrap().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}"
+    );
+}
 
 #[tokio::test]
 async fn the_proxy_of_the_environment_is_asked() {
-    if std::env::var_os(CHILD).is_some() {
+    if is_child() {
         let client = Client::builder(Wire::Anthropic, "http://provider.invalid")
             .retry(RetryPolicy::never())
             .build()
@@ -271,29 +311,38 @@ async fn the_proxy_of_the_environment_is_asked() {
         return;
     }
     let server = Server::start(vec![Deed::Writes(whole_stream())]).await;
-    let mut child = JoinSet::new();
-    let address = server.address.clone();
-    child.spawn_blocking(move || {
-        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-        for name in ["NO_PROXY", "no_proxy", "HTTP_PROXY", "REQUEST_METHOD"] {
-            command.env_remove(name);
-        }
-        command
-            .args(["--exact", "loopback::the_proxy_of_the_environment_is_asked"])
-            .env(CHILD, "1")
-            .env("http_proxy", address)
-            .output()
-            .unwrap()
-    });
-    let output = child.join_next().await.unwrap().unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stdout)
-    );
+    run_again(
+        "loopback::the_proxy_of_the_environment_is_asked",
+        vec![("http_proxy", server.address.clone())],
+    )
+    .await;
     let request = server.requests().await.remove(0);
     assert!(
         request.starts_with("POST http://provider.invalid/v1/messages HTTP/1.1\r\n"),
         "{request}"
     );
+}
+
+#[tokio::test]
+async fn a_system_without_certificates_can_still_ask_local_servers() {
+    if is_child() {
+        let server = Server::start(vec![Deed::Writes(whole_stream())]).await;
+        assert_eq!(send(&server.client()).await.unwrap().text(), "Grüße");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let none = folder.path().join("none").display().to_string();
+    run_again(
+        "loopback::a_system_without_certificates_can_still_ask_local_servers",
+        vec![("SSL_CERT_FILE", none.clone()), ("SSL_CERT_DIR", none)],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_certificate_authority_that_is_none_is_refused() {
+    let broken =
+        "-----BEGIN CERTIFICATE-----\nbm90IGEgY2VydGlmaWNhdGU=\n-----END CERTIFICATE-----\n";
+    let error = HttpTransport::builder().extra_root_pem(broken).build();
+    assert_eq!(error.unwrap_err().kind, TransportErrorKind::Request);
 }
