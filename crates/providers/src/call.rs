@@ -112,7 +112,8 @@ impl Progress {
             }
             let attempt = self.attempt.as_mut()?;
             let Err(error) = attempt.read(&self.exchange, &mut self.queue).await else {
-                if matches!(self.queue.back(), Some(Event::Reply(_))) {
+                if let Some(Event::Reply(reply)) = self.queue.back() {
+                    self.exchange.log_end(reply);
                     self.attempt = None;
                 }
                 continue;
@@ -250,7 +251,9 @@ impl Attempt {
     /// Adds to an error what has come before it.
     fn describe(&self, mut error: CallError) -> CallError {
         error.status = error.status.or(Some(200));
-        error.request_id = error.request_id.or_else(|| self.request_id.clone());
+        if error.report.request_id.is_none() {
+            error.report.request_id.clone_from(&self.request_id);
+        }
         if self.time_to_first_event.is_some()
             && let Some(decoder) = &self.decoder
         {

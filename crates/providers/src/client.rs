@@ -237,9 +237,12 @@ impl Client {
             "application/json"
         };
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
-        let mut betas = inner.betas.clone();
-        betas.extend(options.betas.iter().cloned());
-        betas.dedup();
+        let mut betas: Vec<&str> = Vec::new();
+        for name in inner.betas.iter().chain(&options.betas) {
+            if !betas.contains(&name.as_str()) {
+                betas.push(name);
+            }
+        }
         if !betas.is_empty() {
             let betas = HeaderValue::from_str(&betas.join(","))
                 .map_err(|_| impossible("the names of beta features"))?;

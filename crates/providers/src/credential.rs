@@ -3,6 +3,7 @@
 //! A [`Credential`] is never shown: not in `Debug`, not in errors, not in logs. What a server repeats of it is taken
 //! out of its answer before anybody sees it.
 
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -60,6 +61,17 @@ pub enum CredentialError {
         /// Its permission bits.
         mode: u32,
     },
+    /// The keyring has no such entry, or cannot be read.
+    #[cfg(feature = "keyring")]
+    #[error("cannot read the keyring entry {service:?} of {user:?}: {detail}")]
+    Keyring {
+        /// The service that the entry is for.
+        service: String,
+        /// Whose it is.
+        user: String,
+        /// Why, in words: the error itself may hold what is stored there.
+        detail: String,
+    },
 }
 
 /// The longest credential file that is read, bytes: keys are short.
@@ -88,11 +100,7 @@ impl Credential {
         let value = std::env::var_os(name).ok_or_else(|| CredentialError::NotSet {
             names: vec![name.to_owned()],
         })?;
-        let from = || format!("the environment variable {name}");
-        let value = value
-            .to_str()
-            .ok_or_else(|| CredentialError::Unusable { from: from() })?;
-        Self::checked(value, from)
+        Self::of_variable(name, &value)
     }
 
     /// From the variables that the providers' own tools read: `ANTHROPIC_API_KEY`, else `ANTHROPIC_AUTH_TOKEN` (sent
@@ -101,6 +109,13 @@ impl Credential {
     /// # Errors
     /// [`CredentialError::NotSet`], or [`CredentialError::Unusable`].
     pub fn of_wire(wire: Wire) -> Result<Self, CredentialError> {
+        Self::of_variables(wire, |name| std::env::var_os(name))
+    }
+
+    fn of_variables(
+        wire: Wire,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, CredentialError> {
         let names: &[(&str, Option<AuthStyle>)] = match wire {
             Wire::Anthropic => &[
                 ("ANTHROPIC_API_KEY", None),
@@ -109,8 +124,8 @@ impl Credential {
             Wire::OpenAiChat | Wire::OpenAiResponses => &[("OPENAI_API_KEY", None)],
         };
         for (name, style) in names {
-            if std::env::var_os(name).is_some_and(|value| !value.is_empty()) {
-                let mut credential = Self::from_environment(name)?;
+            if let Some(value) = variable(name).filter(|value| !value.is_empty()) {
+                let mut credential = Self::of_variable(name, &value)?;
                 credential.style = *style;
                 return Ok(credential);
             }
@@ -118,6 +133,30 @@ impl Credential {
         Err(CredentialError::NotSet {
             names: names.iter().map(|(name, _)| (*name).to_owned()).collect(),
         })
+    }
+
+    fn of_variable(name: &str, value: &OsStr) -> Result<Self, CredentialError> {
+        let from = || format!("the environment variable {name}");
+        let value = value
+            .to_str()
+            .ok_or_else(|| CredentialError::Unusable { from: from() })?;
+        Self::checked(value, from)
+    }
+
+    /// From the keyring of the system: the Keychain, the Credential Manager, or the key retention service of Linux.
+    ///
+    /// # Errors
+    /// The keyring cannot be read or has no such entry, or the entry holds no credential.
+    #[cfg(feature = "keyring")]
+    pub fn from_keyring(service: &str, user: &str) -> Result<Self, CredentialError> {
+        let failed = |error: keyring::Error| CredentialError::Keyring {
+            service: service.to_owned(),
+            user: user.to_owned(),
+            detail: error.to_string(),
+        };
+        let entry = keyring::Entry::new(service, user).map_err(failed)?;
+        let value = entry.get_password().map_err(failed)?;
+        Self::checked(&value, || format!("the keyring entry {service} of {user}"))
     }
 
     /// From a file that only its owner can read. Line ends and other white space around it are not part of it.
@@ -270,11 +309,58 @@ mod tests {
     }
 
     #[test]
+    fn the_variables_of_the_providers_are_known() {
+        let check = |wire, set: &[(&str, &str)], expected: Option<(&str, &str)>| {
+            let found = Credential::of_variables(wire, |name| {
+                let (_, value) = set.iter().find(|(known, _)| *known == name)?;
+                Some(OsString::from(value))
+            });
+            let header = found
+                .ok()
+                .and_then(|credential| credential.header(AuthStyle::XApiKey));
+            let header = header
+                .as_ref()
+                .map(|(name, value)| (name.as_str(), value.to_str().unwrap()));
+            assert_eq!(header, expected, "{set:?}");
+        };
+        let both = [
+            ("ANTHROPIC_API_KEY", "key"),
+            ("ANTHROPIC_AUTH_TOKEN", "token"),
+        ];
+        check(Wire::Anthropic, &both, Some(("x-api-key", "key")));
+        let empty = [("ANTHROPIC_API_KEY", ""), ("ANTHROPIC_AUTH_TOKEN", "token")];
+        check(
+            Wire::Anthropic,
+            &empty,
+            Some(("authorization", "Bearer token")),
+        );
+        check(Wire::OpenAiChat, &both, None);
+        let error = Credential::of_variables(Wire::Anthropic, |_| None).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "no credential: set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN"
+        );
+    }
+
+    #[test]
     fn a_variable_that_is_not_set_is_named() {
         let error = Credential::from_environment("THROUGHLINE_NO_SUCH_KEY").unwrap_err();
         assert_eq!(
             error.to_string(),
             "no credential: set THROUGHLINE_NO_SUCH_KEY"
+        );
+    }
+
+    #[cfg(feature = "keyring")]
+    #[test]
+    fn an_entry_that_the_keyring_does_not_have_is_named() {
+        // Systems without a keyring end here too.
+        let error = Credential::from_keyring("throughline-test-none", "nobody").unwrap_err();
+        assert!(
+            error.to_string().starts_with(
+                "cannot read the keyring entry \"throughline-test-none\" of \"nobody\": "
+            ),
+            "{error}"
         );
     }
 

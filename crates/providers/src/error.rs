@@ -19,14 +19,8 @@ pub struct CallError {
     pub class: Class,
     /// HTTP status, where an answer came. An error in the middle of a stream comes with 200.
     pub status: Option<u16>,
-    /// `error.type` of the answer.
-    pub error_type: Option<String>,
-    /// `error.details.error_code` (Anthropic) or `error.code` (OpenAI).
-    pub code: Option<String>,
-    /// What the provider says, shortened. For people: its wording is not stable.
-    pub message: String,
-    /// The provider's id of the request.
-    pub request_id: Option<String>,
+    /// What the provider says, in its words and codes.
+    pub report: Box<Report>,
     /// How long the provider asks to wait.
     pub retry_after: Option<Duration>,
     /// The window that the provider names, tokens.
@@ -39,6 +33,20 @@ pub struct CallError {
     pub partial: Option<Box<Reply>>,
     /// What the head of the answer says about trying again (`x-should-retry`).
     pub(crate) should_retry: Option<bool>,
+}
+
+/// What a provider says about a failure.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// `error.type` of the answer.
+    pub error_type: Option<String>,
+    /// `error.details.error_code` (Anthropic) or `error.code` (OpenAI).
+    pub code: Option<String>,
+    /// The sentence for people, shortened. Its wording is not stable. Without an answer: what the layer below says.
+    pub message: String,
+    /// The provider's id of the request.
+    pub request_id: Option<String>,
 }
 
 /// Where a call failed.
@@ -130,7 +138,7 @@ impl CallError {
         ];
         let is_one =
             |name: &Option<String>| name.as_deref().is_some_and(|name| CODES.contains(&name));
-        self.status == Some(402) || is_one(&self.code) || is_one(&self.error_type)
+        self.status == Some(402) || is_one(&self.report.code) || is_one(&self.report.error_type)
     }
 
     /// Whether the same request may succeed if it is sent again. A word of the server decides, where there is one.
@@ -146,10 +154,10 @@ impl CallError {
             failure,
             class: Class::None,
             status: None,
-            error_type: None,
-            code: None,
-            message: message.into(),
-            request_id: None,
+            report: Box::new(Report {
+                message: message.into(),
+                ..Report::default()
+            }),
             retry_after: None,
             window: None,
             is_output_too: false,
@@ -175,13 +183,14 @@ impl fmt::Display for CallError {
         if let Some(status) = self.status {
             write!(f, ", status {status}")?;
         }
-        if let Some(name) = self.code.as_ref().or(self.error_type.as_ref()) {
+        let report = &self.report;
+        if let Some(name) = report.code.as_ref().or(report.error_type.as_ref()) {
             write!(f, ", {name}")?;
         }
-        if !self.message.is_empty() {
-            write!(f, ": {}", self.message)?;
+        if !report.message.is_empty() {
+            write!(f, ": {}", report.message)?;
         }
-        if let Some(id) = &self.request_id {
+        if let Some(id) = &report.request_id {
             write!(f, " (request {id})")?;
         }
         Ok(())
@@ -194,10 +203,7 @@ impl fmt::Debug for CallError {
             .field("failure", &self.failure)
             .field("class", &self.class)
             .field("status", &self.status)
-            .field("error_type", &self.error_type)
-            .field("code", &self.code)
-            .field("message", &self.message)
-            .field("request_id", &self.request_id)
+            .field("report", &self.report)
             .field("retry_after", &self.retry_after)
             .field("window", &self.window)
             .field("is_output_too", &self.is_output_too)

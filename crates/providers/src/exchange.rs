@@ -17,6 +17,7 @@ use crate::credential::Credential;
 use crate::decode::ANSWER_BYTES_MAX;
 use crate::error::{CallError, Failure};
 use crate::refused::in_head;
+use crate::reply::Reply;
 use crate::retry::{Backoff, RetryPolicy};
 use crate::transport::{BodyStream, Transport, TransportError};
 
@@ -106,8 +107,8 @@ impl Exchange {
                 wait_ms = wait.as_millis() as u64,
                 class = ?error.class,
                 status = error.status,
-                code = error.code,
-                request_id = error.request_id,
+                code = error.report.code,
+                request_id = error.report.request_id,
                 "the call failed and is tried again"
             );
             self.or_cancelled(sleep(wait)).await?;
@@ -202,18 +203,37 @@ impl Exchange {
         })
     }
 
+    /// Notes how a call ended.
+    pub(crate) fn log_end(&self, reply: &Reply) {
+        let usage = reply.usage.map(|usage| usage.billed).unwrap_or_default();
+        self.span.in_scope(|| {
+            debug!(
+                request_id = reply.request_id,
+                attempts = reply.attempts,
+                first_event_ms = reply
+                    .time_to_first_event
+                    .map(|time| time.as_millis() as u64),
+                uncached_tokens = usage.uncached,
+                cache_write_tokens = usage.cache_write,
+                cache_read_tokens = usage.cache_read,
+                output_tokens = usage.output,
+                "the answer is complete"
+            );
+        });
+    }
+
     /// Takes the credential out of everything that came from elsewhere.
     pub(crate) fn without_secrets(&self, mut error: CallError) -> CallError {
         if let Some(credential) = &self.credential {
-            credential.redact(&mut error.message);
-            for text in [
-                &mut error.error_type,
-                &mut error.code,
-                &mut error.request_id,
-            ] {
-                if let Some(text) = text {
-                    credential.redact(text);
-                }
+            let report = &mut *error.report;
+            credential.redact(&mut report.message);
+            let named = [
+                &mut report.error_type,
+                &mut report.code,
+                &mut report.request_id,
+            ];
+            for text in named.into_iter().flatten() {
+                credential.redact(text);
             }
         }
         error

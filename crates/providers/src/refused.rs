@@ -6,26 +6,17 @@ use http::HeaderMap;
 use throughline_transcript::json::{Kind, Raw};
 use throughline_transcript::refusal::{Answer, classify};
 
-use crate::error::{CallError, Failure};
+use crate::error::{CallError, Failure, Report};
 use crate::retry::{retry_after, should_retry};
 
 /// Longest message that is kept, bytes.
 const MESSAGE_BYTES_MAX: usize = 2_000;
 
-/// What an error body says.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Said {
-    error_type: Option<String>,
-    code: Option<String>,
-    message: Option<String>,
-    request_id: Option<String>,
-}
-
 /// The error of an answer whose status is not a success.
 pub(crate) fn in_head(status: u16, headers: &HeaderMap, body: &str, now: SystemTime) -> CallError {
     let mut error = read(status, body);
     error.status = Some(status);
-    error.request_id = request_id(headers).or(error.request_id);
+    error.report.request_id = request_id(headers).or(error.report.request_id.take());
     error.retry_after = retry_after(headers, now);
     error.should_retry = should_retry(headers);
     error
@@ -33,8 +24,7 @@ pub(crate) fn in_head(status: u16, headers: &HeaderMap, body: &str, now: SystemT
 
 /// The error that comes in the body of an answer that began as a success.
 pub(crate) fn in_answer(body: &str) -> CallError {
-    let said = Said::read(body);
-    read(status_of(&said), body)
+    read(status_of(&report(body)), body)
 }
 
 /// The provider's id of a request.
@@ -46,51 +36,56 @@ pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
 }
 
 fn read(status: u16, body: &str) -> CallError {
-    let said = Said::read(body);
     let refusal = classify(&Answer {
         status,
         body,
         ..Answer::default()
     });
-    let mut error = CallError::new(
-        Failure::Refused,
-        shortened(said.message.as_deref().unwrap_or(body)),
-    );
+    let mut report = report(body);
+    report.message = shortened(if report.message.is_empty() {
+        body
+    } else {
+        &report.message
+    });
+    let mut error = CallError::new(Failure::Refused, "");
     error.class = refusal.class;
     error.window = refusal.window;
     error.is_output_too = refusal.is_output_too;
-    error.error_type = said.error_type;
-    error.code = said.code;
-    error.request_id = said.request_id;
+    error.report = Box::new(report);
     error
 }
 
-impl Said {
-    fn read(body: &str) -> Self {
-        let mut said = Self::default();
-        let Ok(body) = Raw::parse(body.to_owned()) else {
-            return said;
-        };
-        match body.field("error").filter(|error| !error.is_null()) {
-            // Ollama and some gateways: only words.
-            Some(error) if error.kind() == Kind::String => said.message = string(&error),
-            Some(error) => said.take(&error),
-            None => said.take(&body),
-        }
-        said.request_id = body.field("request_id").as_ref().and_then(string);
-        said
-    }
+/// What an error body says; nothing if it is not JSON.
+fn report(body: &str) -> Report {
+    let Ok(body) = Raw::parse(body.to_owned()) else {
+        return Report::default();
+    };
+    let mut report = match body.field("error").filter(|error| !error.is_null()) {
+        // Ollama and some gateways: only words.
+        Some(error) if error.kind() == Kind::String => Report {
+            message: string(&error).unwrap_or_default(),
+            ..Report::default()
+        },
+        Some(error) => report_of(&error),
+        None => report_of(&body),
+    };
+    report.request_id = body.field("request_id").as_ref().and_then(string);
+    report
+}
 
-    fn take(&mut self, error: &Raw) {
-        let [error_type, code, message, detail, details] =
-            error.fields(["type", "code", "message", "detail", "details"]);
-        self.error_type = error_type.as_ref().and_then(string);
-        self.message = message.or(detail).as_ref().and_then(string);
-        self.code = details
-            .and_then(|details| details.field("error_code"))
-            .or(code)
+fn report_of(error: &Raw) -> Report {
+    let [error_type, code, message, detail, details] =
+        error.fields(["type", "code", "message", "detail", "details"]);
+    let detailed_code = details.and_then(|details| details.field("error_code"));
+    Report {
+        error_type: error_type.as_ref().and_then(string),
+        code: detailed_code.or(code).as_ref().and_then(string),
+        message: message
+            .or(detail)
             .as_ref()
-            .and_then(string);
+            .and_then(string)
+            .unwrap_or_default(),
+        request_id: None,
     }
 }
 
@@ -104,8 +99,8 @@ fn string(value: &Raw) -> Option<String> {
 }
 
 /// The status that the error would have had in the head of an answer.
-fn status_of(said: &Said) -> u16 {
-    let names = [said.error_type.as_deref(), said.code.as_deref()];
+fn status_of(report: &Report) -> u16 {
+    let names = [report.error_type.as_deref(), report.code.as_deref()];
     for name in names.into_iter().flatten() {
         let status = match name {
             "overloaded_error" => 529,
@@ -270,9 +265,9 @@ mod tests {
             ],
             r#"{"type":"error","error":{"type":"rate_limit_error","message":"slow down","details":{"error_code":"ramp_limit_exceeded"}},"request_id":"req_body"}"#,
         );
-        assert_eq!(error.error_type.as_deref(), Some("rate_limit_error"));
-        assert_eq!(error.code.as_deref(), Some("ramp_limit_exceeded"));
-        assert_eq!(error.request_id.as_deref(), Some("req_head"));
+        assert_eq!(error.report.error_type.as_deref(), Some("rate_limit_error"));
+        assert_eq!(error.report.code.as_deref(), Some("ramp_limit_exceeded"));
+        assert_eq!(error.report.request_id.as_deref(), Some("req_head"));
         assert_eq!(error.retry_after, Some(Duration::from_secs(12)));
         assert!(!error.is_worth_retrying(), "the server's word counts");
         assert_eq!(
@@ -280,9 +275,12 @@ mod tests {
             "the provider refused, status 429, ramp_limit_exceeded: slow down (request req_head)"
         );
         let long = head(500, &[], &"é".repeat(5_000));
-        assert_eq!(long.message.len(), 2_000 + "…".len());
+        assert_eq!(long.report.message.len(), 2_000 + "…".len());
         assert_eq!(
-            head(400, &[], r#"{"error":{"code":17}}"#).code.as_deref(),
+            head(400, &[], r#"{"error":{"code":17}}"#)
+                .report
+                .code
+                .as_deref(),
             Some("17")
         );
     }

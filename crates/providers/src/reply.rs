@@ -93,25 +93,27 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The visible text of the answer.
+    /// The visible text of the answer; where the model declined in words, these.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
-        for message in &self.messages {
-            let Some(content) = message.field("content") else {
-                continue;
-            };
-            if let Some(content) = content.as_text() {
-                content.decode_into(&mut text);
+        let mut take = |value: Option<Raw>| {
+            if let Some(part) = value.as_ref().and_then(Raw::as_text) {
+                part.decode_into(&mut text);
             }
-            for block in content.array() {
-                let is_text = block
-                    .text_field("type")
-                    .is_some_and(|kind| matches!(kind.decode().as_ref(), "text" | "output_text"));
-                if is_text && let Some(part) = block.text_field("text") {
-                    part.decode_into(&mut text);
+        };
+        for message in &self.messages {
+            let [content, refusal] = message.fields(["content", "refusal"]);
+            for block in content.iter().flat_map(Raw::array) {
+                let [kind, shown, declined] = block.fields(["type", "text", "refusal"]);
+                match kind.as_ref().map(Raw::as_str) {
+                    Some(r#""text""# | r#""output_text""#) => take(shown),
+                    Some(r#""refusal""#) => take(declined),
+                    _ => {}
                 }
             }
+            take(content);
+            take(refusal);
         }
         text
     }

@@ -215,6 +215,8 @@ fn every_reason_to_stop_is_known() {
             category: Some("content_filter".to_owned()),
         },
     );
+    let declined = reply(&stream(&[r#"{"refusal":"I won't"}"#], "stop"));
+    assert_eq!(declined.text(), "I won't");
     check(
         &[r#"{"refusal":"I won't"}"#],
         "stop",
