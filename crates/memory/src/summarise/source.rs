@@ -4,6 +4,7 @@
 //! given as text. Memory blocks of an earlier restoration are taken out, because they are nobody's words.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 use aho_corasick::AhoCorasick;
 use serde_json::Value;
@@ -96,7 +97,12 @@ impl Source {
     pub fn new(messages: &[Message], first_index: usize, redaction: &Redaction) -> Self {
         let mut source = Self::default();
         // Results name their call by an id that stands in an earlier message.
-        let mut tools: std::collections::HashMap<&str, &str> = std::collections::HashMap::new();
+        let mut tools: HashMap<&str, &str> = HashMap::new();
+        let answered: HashSet<&str> = messages
+            .iter()
+            .flat_map(Message::tool_results)
+            .map(|result| &*result.call_id)
+            .collect();
         for (index, message) in messages.iter().enumerate() {
             let mut push = |kind, text: Cow<'_, str>| {
                 source.parts.push(Part {
@@ -136,6 +142,14 @@ impl Source {
                             },
                             Cow::Owned(input_of(call)),
                         );
+                        // A call that was cut off must not be taken for one that succeeded.
+                        if !call.is_server_side && !answered.contains(&*call.id) {
+                            let what = format!(
+                                "no output of {} has come back; whether it did anything is not known",
+                                name_of(&call.name)
+                            );
+                            push(Kind::Placeholder { what }, Cow::Borrowed(""));
+                        }
                     }
                     Content::ToolResult(result) => {
                         let kind = Kind::Result {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::{Ground, Made, insert, item_of, put_in_ledger};
-use crate::document::{Entry, Item, Memory, Section, Status};
+use crate::document::{Entry, Item, Memory, Origin, Section, Status};
 use crate::render::markdown::{Heading, heading_lines, item_lines, render};
 use crate::summarise::outcome::{Finding, PutBack};
 use crate::update::{self, folded};
@@ -86,6 +86,9 @@ fn smallest_cap(memory: &Memory, room: Room, ground: &Ground<'_>) -> usize {
     room.covered_tokens.max((ground.count)(&render(&ledger)))
 }
 
+/// Words of the user are short if they take at most this part of a memory.
+const SHORT_PART: usize = 16;
+
 fn put_back(made: &mut Made, tokens_max: usize, ground: &Ground<'_>) {
     let draft = ground.draft;
     let mut room = tokens_max.saturating_sub((ground.count)(&render(&made.memory)));
@@ -107,8 +110,10 @@ fn put_back(made: &mut Made, tokens_max: usize, ground: &Ground<'_>) {
         {
             cost += (ground.count)(&heading_lines(heading));
         }
-        // The latest request has its place whatever it costs: what weighs less leaves for it.
-        if cost > room && why != PutBack::LatestRequest {
+        // The latest request and short words of the user have their place: what weighs less leaves for them.
+        let is_due = why == PutBack::LatestRequest
+            || item.origin == Origin::User && cost <= tokens_max / SHORT_PART;
+        if cost > room && !is_due {
             continue;
         }
         room = room.saturating_sub(cost);
@@ -147,6 +152,7 @@ fn candidates(draft: &Memory) -> Vec<(&Item, PutBack)> {
             .map(|item| (item, PutBack::Error)),
     );
     for section in [
+        Section::Task,
         Section::CompletedWork,
         Section::References,
         Section::RelevantToolResults,
