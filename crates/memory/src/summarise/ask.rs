@@ -7,10 +7,6 @@ use super::outcome::Outcome;
 
 /// What comes next.
 #[derive(Clone, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one step at a time, and it is handed out by reference"
-)]
 pub enum Step {
     /// Ask a model, then call [`Job::answer`](super::Job::answer) or [`Job::failed`](super::Job::failed).
     Ask(Ask),

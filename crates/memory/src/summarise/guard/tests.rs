@@ -29,7 +29,7 @@ fn judge_with(
     input_tokens: usize,
 ) -> Result<Judged, Unfit> {
     let count: Count = Arc::new(|text: &str| text.len().div_ceil(4));
-    let source = source();
+    static SOURCE: LazyLock<Source> = LazyLock::new(source);
     guard(
         answer,
         &Context {
@@ -38,7 +38,7 @@ fn judge_with(
             input_tokens,
             count: &count,
             prompt: Name::System.embedded(),
-            source: &source,
+            source: &SOURCE,
             prior: "",
         },
     )

@@ -134,16 +134,8 @@ impl Wrong {
             }
             | Entry::Error {
                 resolution: more, ..
-            } => {
-                if is_wrong(more) {
-                    *more = None;
-                }
-            }
-            Entry::ToolResult { key, .. } => {
-                if says(key) {
-                    key.clear();
-                }
-            }
+            } if is_wrong(more) => *more = None,
+            Entry::ToolResult { key, .. } if says(key) => key.clear(),
             _ => {}
         }
         Some(item)
