@@ -10,7 +10,7 @@ use super::order::{Form, Order, Style};
 use super::outcome::{Finding, MadeBy, Outcome, Reason};
 use super::parse::Wanted;
 use super::prompts::{Name, PromptError, Variables};
-use super::repair::{Ground, Made, Room, base_of, check, complete, draw_up};
+use super::repair::{Ground, Made, Room, base_after, base_of, check, complete, draw_up};
 use super::source::Source;
 use super::transcript::{Chunk, Reader, one_line};
 use crate::document::{Entry, Item, Memory, Origin, Requested, Status};
@@ -249,7 +249,8 @@ impl Job {
     fn ask_again(&mut self) {
         let part = &mut self.part;
         let limits = &self.order.limits;
-        let is_spent = part.failures_of_slot >= FAILURES_OF_SLOT_MAX;
+        let is_spent =
+            part.failures_of_slot >= FAILURES_OF_SLOT_MAX || part.failures >= limits.attempts_max;
         if is_spent && part.slot == ModelSlot::Main && self.order.has_fallback {
             part.slot = ModelSlot::Fallback;
             part.failures_of_slot = 0;
@@ -368,8 +369,7 @@ impl Job {
         self.step = Step::Ask(Ask {
             request,
             schema: self
-                .order
-                .is_structured
+                .has_schema()
                 .then(|| schema(self.part.wanted))
                 .flatten(),
             output_tokens_max: self.part.answer_tokens,
@@ -448,9 +448,14 @@ impl Job {
                 .and_then(markdown::date)
                 .unwrap_or_default(),
             is_part,
-            is_structured: self.order.is_structured,
+            is_structured: self.has_schema(),
             findings: self.part.unfit.iter().map(Unfit::to_string).collect(),
         }
+    }
+
+    /// A schema in the live request would be another request, and the provider would read all of it anew.
+    fn has_schema(&self) -> bool {
+        self.order.is_structured && self.style == Style::Forked
     }
 
     fn language(&self) -> Option<&str> {
@@ -500,7 +505,7 @@ impl Job {
         self.parts += 1;
         self.has_base = true;
         if !self.reader.is_empty() {
-            self.base = base_of(Some(&made.memory), &self.order.draft);
+            self.base = base_after(made.memory, &self.order.draft);
             return self.next_part();
         }
         let attempts = self.part.failures + 1;

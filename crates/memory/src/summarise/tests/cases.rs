@@ -272,6 +272,16 @@ fn who_is_asked_after_a_failure() {
 }
 
 #[test]
+fn the_other_model_has_its_turn_even_after_one_attempt() {
+    let mut order = order(&export());
+    order.limits.attempts_max = 1;
+    order.has_fallback = true;
+    let (outcome, asks) = play(order, vec!["no".into(), GOOD.into()]);
+    assert_eq!(asks[1].slot, ModelSlot::Fallback);
+    assert!(matches!(outcome.made_by, MadeBy::Model { .. }));
+}
+
+#[test]
 fn a_truncated_answer_gets_more_room() {
     let (outcome, asks) = play(order(&export()), vec![truncated(), GOOD.into()]);
     assert_eq!(asks[1].output_tokens_max, 2 * asks[0].output_tokens_max);
@@ -348,6 +358,14 @@ fn a_schema_goes_with_json_only() {
                 has_schema && is_structured,
                 "{form:?}"
             );
+            let job = Job::new(Order {
+                form,
+                is_structured,
+                style: Style::PrefixSharing,
+                ..order(&export())
+            });
+            let Step::Ask(ask) = job.step() else { panic!() };
+            assert_eq!(ask.schema, None, "the live request stays as it is");
         }
     }
 }
