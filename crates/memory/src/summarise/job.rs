@@ -357,8 +357,12 @@ impl Job {
             }));
         }
         let is_part = self.parts > 0 || !self.reader.is_empty();
-        let request = match self.request(&self.part.chunk.text, is_part) {
-            Ok(request) => request,
+        let request = self.request(&self.part.chunk.text, is_part);
+        let request = match request.and_then(|request| Ok((request, self.instructions(is_part)?))) {
+            Ok((request, instructions)) => {
+                self.part.prompt = instructions;
+                request
+            }
             Err(error) => {
                 return self.give_up(Some(Reason::Prompt {
                     reason: error.to_string(),
@@ -391,7 +395,10 @@ impl Job {
         variables.transcript = format!("<transcript>\n{messages}</transcript>");
         let mut text = prompts.render(template, &variables)?;
         if !self.part.unfit.is_empty() {
-            text.push_str(&prompts.render(Name::Retry, &variables)?);
+            let retry = prompts.render(Name::Retry, &variables)?;
+            text.truncate(text.trim_end().len());
+            text.push_str("\n\n");
+            text.push_str(retry.trim_start());
         }
         Ok(match self.style {
             Style::PrefixSharing => Request::Appended { instruction: text },
@@ -400,6 +407,23 @@ impl Job {
                 user: text,
             },
         })
+    }
+
+    /// What the model is told, without the conversation, the memory so far and the user's wish.
+    fn instructions(&self, is_part: bool) -> Result<String, PromptError> {
+        let (form, template) = self.templates();
+        let prompts = &self.order.prompts;
+        let mut variables = Variables {
+            focus: String::new(),
+            ..self.variables(is_part)
+        };
+        variables.form = prompts.render(form, &variables)?;
+        let mut text = prompts.render(template, &variables)?;
+        if self.style == Style::Forked {
+            text.push('\n');
+            text.push_str(&prompts.render(Name::System, &variables)?);
+        }
+        Ok(text)
     }
 
     fn templates(&self) -> (Name, Name) {
@@ -574,7 +598,11 @@ impl Job {
     fn room(&self) -> Room {
         Room {
             tokens_max: self.order.limits.memory_tokens_max,
-            covered_tokens: self.covered_tokens,
+            // What an earlier memory stands for is much more than its own size, and no longer known here.
+            covered_tokens: match self.order.prior {
+                Some(_) => usize::MAX,
+                None => self.covered_tokens,
+            },
         }
     }
 }

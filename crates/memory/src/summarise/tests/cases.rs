@@ -387,3 +387,30 @@ fn overrides_are_used() {
     assert!(user_text(ask).starts_with("LOOK <transcript>\n[1] user:\n"));
     assert!(user_text(ask).ends_with(" IN German"));
 }
+
+#[test]
+fn a_copy_of_the_request_is_refused() {
+    for style in [Style::Forked, Style::PrefixSharing] {
+        let order = Order {
+            style,
+            ..order(&export())
+        };
+        let (outcome, _) = drive(Job::new(order), |ask| {
+            Answer::finished(format!("## User Intent\n{}", user_text(ask))).into()
+        });
+        let reasons = reasons(&outcome);
+        assert!(
+            reasons.iter().all(|reason| *reason != "no_structure"),
+            "{reasons:?}"
+        );
+        assert_eq!(reasons.len(), 3);
+        let shown = text_of(&outcome.memory);
+        assert!(!shown.contains("Copy names, paths"), "{shown}");
+    }
+    let (outcome, _) = drive(Job::new(order(&export())), |ask| {
+        let asked = user_text(ask);
+        let instructions = asked.split("</transcript>").nth(1).unwrap();
+        Answer::finished(format!("## User Intent\n- CSV export\n{instructions}")).into()
+    });
+    assert_eq!(reasons(&outcome), ["copies_prompt"; 3]);
+}

@@ -80,8 +80,9 @@ fn edits(items: &[Item], picks: &[(u8, usize, u16)], round: usize) -> (String, V
             let id = items.get(pick % items.len().max(1)).map_or("none", |item| item.id.as_str());
             named.push(id.to_owned());
             let by = items.get(usize::from(*number) % items.len().max(1)).map_or("none", |item| item.id.as_str());
+            let step = number % 90;
             match action {
-                0 | 1 => format!(r#"{{"action":"add","section":"completed_work","text":"step {number} of round {round} went well"}}"#),
+                0 | 1 => format!(r#"{{"action":"add","section":"completed_work","text":"step {step} of round {round} went well"}}"#),
                 2 => format!(r#"{{"action":"replace","id":"{id}","text":"the words of round {round} were changed"}}"#),
                 3 => format!(r#"{{"action":"resolve","id":"{id}"}}"#),
                 4 => format!(r#"{{"action":"supersede","id":"{id}","by":"{by}"}}"#),
@@ -107,7 +108,7 @@ proptest! {
             say(Role::User, "Port the importer in src/importer.go. Never touch vendor/."),
             say(Role::Assistant, "I start with src/importer.go."),
         ];
-        let limits = Limits::new(4_000, 1_000_000);
+        let limits = Limits::new(16_000, 1_000_000);
         let mut memory = order_after(&messages, None, limits).draft;
         let mut rules = 1;
         for (round, picks) in rounds.iter().enumerate() {
@@ -128,6 +129,8 @@ proptest! {
             for item in &memory.items {
                 // What code changes by itself (a request that was answered) is in the draft.
                 let by_code = order.draft.items.iter().find(|other| other.id == item.id);
+                let is_left_out = outcome.findings.iter().any(|finding| matches!(finding, Finding::LeftOut { .. }));
+                prop_assert!(!is_left_out, "there is room");
                 if named.contains(&item.id) || by_code.is_some_and(|other| other != item) {
                     continue;
                 }
