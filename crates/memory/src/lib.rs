@@ -24,11 +24,10 @@
 //! # What it does not do
 //!
 //! It knows no wire format and no session file: messages come from [`throughline_transcript`]. It calls no model: a
-//! [`Job`](summarise::Job) only says what one is to be asked. There
-//! is no clock, file, socket, environment or random source in it: the same messages give the same memory, byte for
-//! byte. The compactor
-//! does not rephrase: what stands in its memories stood in the conversation, apart from the few words that say how
-//! it came there. When to compact, and where to cut, is decided elsewhere.
+//! [`Job`](summarise::Job) only says what one is to be asked. There is no clock, file, socket, environment or random
+//! source in it: the same messages (and answers) give the same memory, byte for byte. The compactor does not rephrase:
+//! what stands in its memories stood in the conversation, apart from the few words that say how it came there. When to
+//! compact, and where to cut, is decided elsewhere.
 //!
 //! # Example
 //!

@@ -7,10 +7,6 @@ use super::outcome::Outcome;
 
 /// What comes next.
 #[derive(Clone, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one step at a time, and it is handed out by reference"
-)]
 pub enum Step {
     /// Ask a model, then call [`Job::answer`](super::Job::answer) or [`Job::failed`](super::Job::failed).
     Ask(Ask),
@@ -18,13 +14,12 @@ pub enum Step {
     Done(Outcome),
 }
 
-/// A question to a model. No tools may be called: where the request declares tools, calling is switched off
-/// (`tool_choice` none) if that leaves the provider's cache intact.
+/// A question to a model. A call of a tool in its answer is never run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ask {
     /// What is sent.
     pub request: Request,
-    /// What the provider holds the answer to, where it can.
+    /// What the provider holds the answer to, where it can; never for the live request.
     pub schema: Option<Schema>,
     /// Output that is allowed, tokens. For models that reason, reasoning comes on top or must be switched off.
     pub output_tokens_max: usize,
@@ -46,7 +41,8 @@ pub enum Request {
         /// User message.
         user: String,
     },
-    /// The live request as it is, and this text as one more user message at its end.
+    /// The live request as it is, and this text as one more user message at its end. Tools, `tool_choice`, thinking and
+    /// effort stay as they are: a change of any of them makes the provider read the conversation anew.
     Appended {
         /// The text.
         instruction: String,

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use throughline_transcript::text::truncate_bytes;
 
 use super::ask::{Answer, Stop};
 use super::order::Count;
@@ -16,8 +17,10 @@ use super::parse::{
     without_scratch,
 };
 use super::source::Source;
+use super::transcript::one_line;
 use crate::cues;
 use crate::document::Entry;
+use crate::redact::Redactor;
 use crate::update::folded;
 
 /// What an answer is held against.
@@ -187,11 +190,23 @@ pub fn guard(answer: &Answer, context: &Context<'_>) -> Result<Judged, Unfit> {
     }
     let parsed = parse(&answer.text, context.wanted).map_err(|error| match error {
         ParseError::CutOff => Unfit::Truncated,
-        ParseError::InvalidJson { reason } => Unfit::InvalidJson { reason },
-        ParseError::WrongShape { path, reason } => Unfit::WrongShape { path, reason },
+        ParseError::InvalidJson { reason } => Unfit::InvalidJson {
+            reason: brief(&reason),
+        },
+        ParseError::WrongShape { path, reason } => Unfit::WrongShape {
+            path: brief(&path),
+            reason: brief(&reason),
+        },
         ParseError::NoStructure => Unfit::NoStructure,
     })?;
     judge(parsed, tokens, context)
+}
+
+/// What a parser says, which quotes the answer: short, in one line and without secrets, since it is logged.
+fn brief(reason: &str) -> String {
+    const BYTES_MAX: usize = 200;
+    let line = one_line(&Redactor::embedded().redact(reason));
+    truncate_bytes(&line, BYTES_MAX).into_owned()
 }
 
 /// Looks at what an answer says.

@@ -10,7 +10,7 @@ use super::order::{Form, Order, Style};
 use super::outcome::{Finding, MadeBy, Outcome, Reason};
 use super::parse::Wanted;
 use super::prompts::{Name, PromptError, Variables};
-use super::repair::{Ground, Made, Room, base_of, check, complete, draw_up};
+use super::repair::{Ground, Made, Room, base_after, base_of, check, complete, draw_up};
 use super::source::Source;
 use super::transcript::{Chunk, Reader, one_line};
 use crate::document::{Entry, Item, Memory, Origin, Requested, Status};
@@ -249,7 +249,8 @@ impl Job {
     fn ask_again(&mut self) {
         let part = &mut self.part;
         let limits = &self.order.limits;
-        let is_spent = part.failures_of_slot >= FAILURES_OF_SLOT_MAX;
+        let is_spent =
+            part.failures_of_slot >= FAILURES_OF_SLOT_MAX || part.failures >= limits.attempts_max;
         if is_spent && part.slot == ModelSlot::Main && self.order.has_fallback {
             part.slot = ModelSlot::Fallback;
             part.failures_of_slot = 0;
@@ -356,8 +357,12 @@ impl Job {
             }));
         }
         let is_part = self.parts > 0 || !self.reader.is_empty();
-        let request = match self.request(&self.part.chunk.text, is_part) {
-            Ok(request) => request,
+        let request = self.request(&self.part.chunk.text, is_part);
+        let request = match request.and_then(|request| Ok((request, self.instructions(is_part)?))) {
+            Ok((request, instructions)) => {
+                self.part.prompt = instructions;
+                request
+            }
             Err(error) => {
                 return self.give_up(Some(Reason::Prompt {
                     reason: error.to_string(),
@@ -368,8 +373,7 @@ impl Job {
         self.step = Step::Ask(Ask {
             request,
             schema: self
-                .order
-                .is_structured
+                .has_schema()
                 .then(|| schema(self.part.wanted))
                 .flatten(),
             output_tokens_max: self.part.answer_tokens,
@@ -391,7 +395,10 @@ impl Job {
         variables.transcript = format!("<transcript>\n{messages}</transcript>");
         let mut text = prompts.render(template, &variables)?;
         if !self.part.unfit.is_empty() {
-            text.push_str(&prompts.render(Name::Retry, &variables)?);
+            let retry = prompts.render(Name::Retry, &variables)?;
+            text.truncate(text.trim_end().len());
+            text.push_str("\n\n");
+            text.push_str(retry.trim_start());
         }
         Ok(match self.style {
             Style::PrefixSharing => Request::Appended { instruction: text },
@@ -400,6 +407,23 @@ impl Job {
                 user: text,
             },
         })
+    }
+
+    /// What the model is told, without the conversation, the memory so far and the user's wish.
+    fn instructions(&self, is_part: bool) -> Result<String, PromptError> {
+        let (form, template) = self.templates();
+        let prompts = &self.order.prompts;
+        let mut variables = Variables {
+            focus: String::new(),
+            ..self.variables(is_part)
+        };
+        variables.form = prompts.render(form, &variables)?;
+        let mut text = prompts.render(template, &variables)?;
+        if self.style == Style::Forked {
+            text.push('\n');
+            text.push_str(&prompts.render(Name::System, &variables)?);
+        }
+        Ok(text)
     }
 
     fn templates(&self) -> (Name, Name) {
@@ -448,9 +472,14 @@ impl Job {
                 .and_then(markdown::date)
                 .unwrap_or_default(),
             is_part,
-            is_structured: self.order.is_structured,
+            is_structured: self.has_schema(),
             findings: self.part.unfit.iter().map(Unfit::to_string).collect(),
         }
+    }
+
+    /// A schema in the live request would be another request, and the provider would read all of it anew.
+    fn has_schema(&self) -> bool {
+        self.order.is_structured && self.style == Style::Forked
     }
 
     fn language(&self) -> Option<&str> {
@@ -500,7 +529,7 @@ impl Job {
         self.parts += 1;
         self.has_base = true;
         if !self.reader.is_empty() {
-            self.base = base_of(Some(&made.memory), &self.order.draft);
+            self.base = base_after(made.memory, &self.order.draft);
             return self.next_part();
         }
         let attempts = self.part.failures + 1;
@@ -569,7 +598,11 @@ impl Job {
     fn room(&self) -> Room {
         Room {
             tokens_max: self.order.limits.memory_tokens_max,
-            covered_tokens: self.covered_tokens,
+            // What an earlier memory stands for is much more than its own size, and no longer known here.
+            covered_tokens: match self.order.prior {
+                Some(_) => usize::MAX,
+                None => self.covered_tokens,
+            },
         }
     }
 }

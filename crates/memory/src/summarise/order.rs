@@ -31,7 +31,8 @@ pub struct Order {
     pub style: Style,
     /// What the model writes.
     pub form: Form,
-    /// Whether the provider can hold the model to a schema. Without it the schema is only described in words.
+    /// Whether the provider can hold the model to a schema. Without it, and in the live request, the form is only described
+    /// in words.
     pub is_structured: bool,
     /// Sizes and numbers that are not exceeded.
     pub limits: Limits,

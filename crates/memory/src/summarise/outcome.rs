@@ -15,8 +15,8 @@ pub struct Outcome {
     pub memory: Memory,
     /// Who made it.
     pub made_by: MadeBy,
-    /// What was put back, taken out and refused on the way, in the order in which it happened. No texts of the
-    /// conversation stand in it, so that it can be logged.
+    /// What was put back, taken out and refused on the way, in the order in which it happened. It holds ids,
+    /// sections and numbers, identifiers that nobody said, and what a parser complained about, without secrets.
     pub findings: Vec<Finding>,
     /// Requests that were made, those that failed included.
     pub asks: u32,

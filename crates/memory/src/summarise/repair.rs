@@ -66,6 +66,17 @@ pub(super) fn base_of(prior: Option<&Memory>, draft: &Memory) -> Memory {
     base
 }
 
+/// The base of the next part: what came of the parts before it.
+pub(super) fn base_after(made: Memory, draft: &Memory) -> Memory {
+    let mut base = Memory {
+        version: draft.version.saturating_sub(1),
+        cover: draft.cover.clone(),
+        ..made
+    };
+    put_in_ledger(&mut base, None, draft);
+    base
+}
+
 /// Makes the ledger of `memory` complete: every item that the draft or the prior memory has, with what the draft says
 /// of it, unless `memory` has an item marked as superseded by another of them. Returns the ids that were missing.
 fn put_in_ledger(memory: &mut Memory, prior: Option<&Memory>, draft: &Memory) -> Vec<String> {
@@ -107,13 +118,20 @@ fn item_of<'m>(memory: &'m Memory, id: &str) -> Option<&'m Item> {
     memory.items.iter().find(|item| item.id == id)
 }
 
-/// Puts an item at the end of its section.
+/// Puts an item into its section, after those that were said before it.
 fn insert(memory: &mut Memory, item: Item) {
     let section = item.entry.section();
+    let start = memory
+        .items
+        .partition_point(|other| other.entry.section() < section);
     let end = memory
         .items
         .partition_point(|other| other.entry.section() <= section);
-    memory.items.insert(end, item);
+    let at = memory.items[start..end]
+        .iter()
+        .rposition(|other| other.provenance.message <= item.provenance.message)
+        .map_or(start, |earlier| start + earlier + 1);
+    memory.items.insert(at, item);
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! given as text. Memory blocks of an earlier restoration are taken out, because they are nobody's words.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 use aho_corasick::AhoCorasick;
 use serde_json::Value;
@@ -96,7 +97,12 @@ impl Source {
     pub fn new(messages: &[Message], first_index: usize, redaction: &Redaction) -> Self {
         let mut source = Self::default();
         // Results name their call by an id that stands in an earlier message.
-        let mut tools: std::collections::HashMap<&str, &str> = std::collections::HashMap::new();
+        let mut tools: HashMap<&str, &str> = HashMap::new();
+        let answered: HashSet<&str> = messages
+            .iter()
+            .flat_map(Message::tool_results)
+            .map(|result| &*result.call_id)
+            .collect();
         for (index, message) in messages.iter().enumerate() {
             let mut push = |kind, text: Cow<'_, str>| {
                 source.parts.push(Part {
@@ -136,6 +142,14 @@ impl Source {
                             },
                             Cow::Owned(input_of(call)),
                         );
+                        // A call that was cut off must not be taken for one that succeeded.
+                        if !call.is_server_side && !answered.contains(&*call.id) {
+                            let what = format!(
+                                "no output of {} has come back; whether it did anything is not known",
+                                name_of(&call.name)
+                            );
+                            push(Kind::Placeholder { what }, Cow::Borrowed(""));
+                        }
                     }
                     Content::ToolResult(result) => {
                         let kind = Kind::Result {
@@ -185,25 +199,50 @@ impl Source {
         parts.chain(items)
     }
 
-    /// Where each of the texts stands, white space and case aside.
+    /// Where each of the texts stands, white space and case aside. Texts shorter than [`PATTERN_BYTES_MIN`] stand
+    /// everywhere and are not looked for.
     pub(super) fn places(&self, texts: &[&str]) -> Vec<Places> {
         let patterns: Vec<String> = texts.iter().map(|text| folded(text)).collect();
-        let mut places = vec![Places::default(); texts.len()];
-        let bytes: usize = patterns.iter().map(String::len).sum();
-        if bytes > PATTERN_BYTES_MAX {
-            return places;
+        let mut distinct: Vec<&str> = Vec::new();
+        let mut index_of: HashMap<&str, usize> = HashMap::new();
+        let mut bytes = 0;
+        for pattern in &patterns {
+            let is_new = !index_of.contains_key(pattern.as_str());
+            if is_new && pattern.len() >= PATTERN_BYTES_MIN {
+                bytes += pattern.len();
+                index_of.insert(pattern, distinct.len());
+                distinct.push(pattern);
+            }
         }
-        let Ok(automaton) = AhoCorasick::new(&patterns) else {
+        let found = if bytes > PATTERN_BYTES_MAX {
+            vec![Places::default(); distinct.len()]
+        } else {
+            self.places_of(&distinct)
+        };
+        patterns
+            .iter()
+            .map(|pattern| {
+                let index = index_of.get(pattern.as_str());
+                index.map(|index| found[*index]).unwrap_or_default()
+            })
+            .collect()
+    }
+
+    fn places_of(&self, patterns: &[&str]) -> Vec<Places> {
+        let mut places = vec![Places::default(); patterns.len()];
+        let Ok(automaton) = AhoCorasick::new(patterns) else {
             return places;
         };
+        let mut matches = 0_usize;
         for (index, part) in self.parts.iter().enumerate() {
             let Some(origin) = part.kind.origin() else {
                 continue;
             };
             let text = folded(&part.text);
             for found in automaton.find_overlapping_iter(&text) {
-                if found.start() == found.end() {
-                    continue;
+                matches += 1;
+                if matches > MATCHES_MAX {
+                    return places;
                 }
                 let place = &mut places[found.pattern().as_usize()];
                 match origin {
@@ -222,8 +261,13 @@ impl Source {
     }
 }
 
+/// The shortest text that is looked for, bytes: what is shorter is nobody's own.
+pub(super) const PATTERN_BYTES_MIN: usize = 8;
 /// How many bytes of texts are looked for at once.
 const PATTERN_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// How many places are looked at. Texts that overlap with themselves could be found everywhere; what is not found then
+/// counts as the model's words.
+const MATCHES_MAX: usize = 20_000_000;
 
 /// Whether the words are whole sentences of the text: a piece of one can say the opposite.
 fn is_whole(text: &str, start: usize, end: usize) -> bool {

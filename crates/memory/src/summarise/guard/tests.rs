@@ -1,1 +1,299 @@
+use std::sync::Arc;
 
+use throughline_transcript::message::{Block, Message, Role};
+
+use super::*;
+use crate::summarise::order::Redaction;
+use crate::summarise::prompts::Name;
+
+/// A conversation of some length about a CSV export.
+fn source() -> Source {
+    let say = |role, text: &str| Message::new(role, vec![Block::text(text)]);
+    let messages = [
+        say(Role::User, "The export must write semicolons, not commas."),
+        say(
+            Role::Assistant,
+            "Done in export.py, function write_rows. Error generating the preview was fixed too.",
+        ),
+        say(Role::User, &"Sample row 1;2;3. ".repeat(400)),
+        say(Role::Assistant, "The sample is read correctly."),
+        say(Role::User, "Next: add a header row."),
+    ];
+    Source::new(&messages, 0, &Redaction::Embedded)
+}
+
+fn judge_with(
+    wanted: Wanted,
+    answer: &Answer,
+    language: Option<&str>,
+    input_tokens: usize,
+) -> Result<Judged, Unfit> {
+    let count: Count = Arc::new(|text: &str| text.len().div_ceil(4));
+    static SOURCE: LazyLock<Source> = LazyLock::new(source);
+    guard(
+        answer,
+        &Context {
+            wanted,
+            language,
+            input_tokens,
+            count: &count,
+            prompt: Name::System.embedded(),
+            source: &SOURCE,
+            prior: "",
+        },
+    )
+}
+
+#[track_caller]
+fn check(wanted: Wanted, text: &str, expect: &str) {
+    let judged = judge_with(wanted, &Answer::finished(text), Some("eng"), 2_000);
+    let found = match judged {
+        Ok(_) => "fit",
+        Err(unfit) => unfit.name(),
+    };
+    assert_eq!(found, expect, "{text}");
+}
+
+const MARKDOWN: &str = "## Goal\nCSV export\n## Decisions\nSemicolons, not commas\n## Files\nexport.py (write_rows)\n## Next\nadd a header row";
+const SKELETON: &str = "## Goal\n\n## Decisions\n(none)\n\n## Files\n(none)\n\n## Next\n(none)\n";
+
+#[test]
+fn answers_that_are_no_memory() {
+    let long_line = "x1".repeat(100_000);
+    let circle = format!(
+        "{MARKDOWN}\n{}",
+        "- the export writes semicolons\n".repeat(80)
+    );
+    let rows: Vec<(&str, &str)> = vec![
+        (MARKDOWN, "fit"),
+        // Blank.
+        ("", "blank"),
+        (" \n\t ", "blank"),
+        ("\u{200b}", "blank"),
+        ("...", "blank"),
+        ("```\n```", "blank"),
+        (
+            "<thinking>The user wants a summary. Let me think.</thinking>",
+            "blank",
+        ),
+        ("<think>\nHmm, what did they do", "blank"),
+        (
+            "<analysis>\nA long look.\n</analysis>\n<summary>\n</summary>",
+            "blank",
+        ),
+        // Skeletons.
+        (SKELETON, "skeleton"),
+        (
+            "## User Intent\n## Completed Work\n## Errors & Corrections\n",
+            "skeleton",
+        ),
+        (
+            "## User Intent\n- None\n## Pending Tasks\n- N/A\n- ...",
+            "skeleton",
+        ),
+        (
+            r#"{"task":"","current_state":"none","next_steps":["n/a"]}"#,
+            "skeleton",
+        ),
+        (r#"{"items":[]}"#, "skeleton"),
+        (r#"{"items":[{"section":"task","text":" - "}]}"#, "skeleton"),
+        // Errors.
+        (
+            "Error generating summary: 529 overloaded_error",
+            "error_text",
+        ),
+        ("error while generating summary", "error_text"),
+        (
+            "An error occurred while generating the summary.",
+            "error_text",
+        ),
+        ("Summary generation failed", "error_text"),
+        ("Failed to summarize: timeout", "error_text"),
+        ("Summary unavailable", "error_text"),
+        ("Older messages were truncated.", "error_text"),
+        ("Internal Server Error", "error_text"),
+        ("429 Too Many Requests", "error_text"),
+        ("HTTP error 503", "error_text"),
+        ("Rate limit exceeded, retry later", "error_text"),
+        ("request timed out", "error_text"),
+        (
+            r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+            "error_text",
+        ),
+        (r#"{"error":"context length exceeded"}"#, "error_text"),
+        ("Fehler beim Erstellen der Zusammenfassung", "error_text"),
+        (
+            "## Goal\nError generating summary: 529 overloaded_error",
+            "error_text",
+        ),
+        (
+            r#"{"items":[{"section":"current_state","text":"Failed to generate summary"}]}"#,
+            "error_text",
+        ),
+        // Refusals.
+        ("I'm sorry, but I can't help with that.", "refusal"),
+        ("I cannot summarize this conversation.", "refusal"),
+        ("I am unable to assist with this request.", "refusal"),
+        ("As an AI language model, I do not have memory.", "refusal"),
+        ("Es tut mir leid, das kann ich nicht tun.", "refusal"),
+        ("申し訳ありませんが、お手伝いできません。", "refusal"),
+        // Nothing seen.
+        (
+            "No conversation was provided. Please share the conversation.",
+            "nothing_seen",
+        ),
+        ("I don't see any conversation to work with.", "nothing_seen"),
+        (
+            "Please provide the transcript you want summarized.",
+            "nothing_seen",
+        ),
+        ("There is nothing to summarize.", "nothing_seen"),
+        // Tool calls, written out.
+        ("<function_calls>\n<invoke name=\"shell\">", "tool_call"),
+        (
+            "I'll check.\n<tool_call>{\"name\":\"shell\"}</tool_call>",
+            "tool_call",
+        ),
+        (r#"{"name":"shell","arguments":{"cmd":"ls"}}"#, "tool_call"),
+        (
+            "```json\n{\"name\":\"shell\",\"input\":{}}\n```",
+            "tool_call",
+        ),
+        (r#"{"tool_calls":[]}"#, "tool_call"),
+        ("[tool call]: shell(ls)", "tool_call"),
+        ("[TOOL_CALLS] [{\"name\": \"x\"}]", "tool_call"),
+        // No form.
+        ("Sure! I'll add the header row now.", "no_structure"),
+        (
+            "Which delimiter would you like for the header?",
+            "no_structure",
+        ),
+        (
+            "The user asked for semicolons and got them.",
+            "no_structure",
+        ),
+        (&long_line, "repeats"),
+        (&circle, "repeats"),
+        (r#"{"task":"a","current_state""#, "truncated"),
+        (r#"{"task":"a" "b"}"#, "invalid_json"),
+        (r#"{"task":7,"current_state":"b"}"#, "wrong_shape"),
+        (
+            "## Goal\nThe weather over northern islands remains pleasant while tourists wander along sunny beaches collecting shells daily",
+            "unrelated",
+        ),
+    ];
+    for (text, expect) in rows {
+        check(
+            Wanted::Markdown,
+            text,
+            match expect {
+                // Markdown was asked for, so JSON that cannot be read is only free text.
+                "truncated" | "invalid_json" | "wrong_shape" => "no_structure",
+                other => other,
+            },
+        );
+        if !text.starts_with("## ") || expect == "fit" {
+            check(Wanted::Object, text, expect);
+        }
+    }
+}
+
+#[test]
+fn the_prompt_is_no_memory() {
+    let copied = format!("## User Intent\n{}", Name::System.embedded());
+    check(Wanted::Markdown, &copied, "copies_prompt");
+}
+
+#[test]
+fn what_the_provider_says_comes_first() {
+    let with = |stop, has_tool_call| Answer {
+        stop,
+        has_tool_call,
+        ..Answer::finished(MARKDOWN)
+    };
+    let rows = [
+        (with(Stop::Finished, false), Ok(())),
+        (with(Stop::Other("eos".to_owned()), false), Ok(())),
+        (with(Stop::Truncated, false), Err(Unfit::Truncated)),
+        (with(Stop::Refused, false), Err(Unfit::Refusal)),
+        (with(Stop::ToolUse, false), Err(Unfit::ToolCall)),
+        (with(Stop::Finished, true), Err(Unfit::ToolCall)),
+    ];
+    for (answer, expect) in rows {
+        let judged = judge_with(Wanted::Markdown, &answer, None, 2_000);
+        assert_eq!(judged.map(|_| ()), expect);
+    }
+}
+
+#[test]
+fn a_memory_is_smaller_than_what_it_sums_up() {
+    let text = format!(
+        "## Completed Work\n{}",
+        (0..300)
+            .map(|n| format!(
+                "- row {n} of the sample was read and export number {}\n",
+                n * 7
+            ))
+            .collect::<String>()
+    );
+    let judged = judge_with(Wanted::Markdown, &Answer::finished(&*text), None, 2_000);
+    assert!(
+        matches!(
+            judged,
+            Err(Unfit::TooLarge {
+                tokens_max: 2_000,
+                ..
+            })
+        ),
+        "{judged:?}"
+    );
+    assert!(judge_with(Wanted::Markdown, &Answer::finished(text), None, 9_000).is_ok());
+}
+
+#[test]
+fn another_language_is_refused() {
+    let german = "## Ziel\n## Goal\n- Der Nutzer möchte, dass der Export künftig Semikolons statt Kommas schreibt, weil das andere Programm sonst die Spalten nicht richtig trennen kann\n- Danach soll noch eine Kopfzeile in die Datei geschrieben werden, bevor die Arbeit abgeschlossen wird (export.py)";
+    check(Wanted::Markdown, german, "wrong_language");
+    let judged = judge_with(
+        Wanted::Markdown,
+        &Answer::finished(german),
+        Some("deu"),
+        2_000,
+    );
+    assert!(judged.is_ok(), "{judged:?}");
+    // A short text, or one that quotes, tells nothing.
+    check(
+        Wanted::Markdown,
+        "## Goal\n- Der Export schreibt Semikolons (export.py)",
+        "fit",
+    );
+}
+
+#[test]
+fn no_edits_are_an_answer_only_to_small_talk() {
+    check(Wanted::Edits, r#"{"edits":[]}"#, "nothing_new");
+    check(
+        Wanted::Edits,
+        r#"{"edits":[{"action":"drop","id":"a","reason":"done"}]}"#,
+        "fit",
+    );
+    check(
+        Wanted::Edits,
+        r#"{"edits":[{"action":"add","section":"task","text":""}]}"#,
+        "skeleton",
+    );
+    check(
+        Wanted::Edits,
+        r#"{"edits":[{"action":"add","section":"task","text":"header row"}]}"#,
+        "fit",
+    );
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_answer_is_judged(text in "(\\PC|[\\n{}\\[\\]\",:#*-]|\"edits\":\\[|## Goal\\n){0,60}") {
+        for wanted in [Wanted::Object, Wanted::Items, Wanted::Edits, Wanted::Markdown] {
+            let _ = judge_with(wanted, &Answer::finished(&*text), Some("eng"), 500);
+        }
+    }
+}

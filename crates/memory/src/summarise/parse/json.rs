@@ -2,6 +2,7 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
+use throughline_transcript::text::head;
 
 use super::markdown::without_state;
 use super::{Change, ITEMS_MAX, ParseError, Parsed, Said, Wanted, entry_of, says_something};
@@ -124,12 +125,16 @@ fn section(path: &str, name: Option<&str>) -> Result<Section, ParseError> {
         })
 }
 
+/// Ids are eight characters; a longer one names nothing, and is not worth keeping.
+const ID_BYTES_MAX: usize = 64;
+
 fn change(index: usize, edit: EditForm) -> Result<Change, ParseError> {
     let missing = |field: &str| ParseError::WrongShape {
         path: format!("edits[{index}].{field}"),
         reason: "the edit needs this field".to_owned(),
     };
-    let id = edit.id.ok_or_else(|| missing("id"));
+    let name = |id: String| head(&id, ID_BYTES_MAX).to_owned();
+    let id = edit.id.map(name).ok_or_else(|| missing("id"));
     Ok(match edit.action {
         ActionForm::Add => {
             let section = section(&format!("edits[{index}].section"), edit.section.as_deref())?;
@@ -151,7 +156,7 @@ fn change(index: usize, edit: EditForm) -> Result<Change, ParseError> {
         },
         ActionForm::Supersede => Change::Supersede {
             id: id?,
-            by: edit.by.ok_or_else(|| missing("by"))?,
+            by: edit.by.map(name).ok_or_else(|| missing("by"))?,
         },
         ActionForm::Drop => Change::Drop {
             id: id?,

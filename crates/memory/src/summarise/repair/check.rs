@@ -7,6 +7,7 @@ use super::{Ground, Made, item_of};
 use crate::document::{Entry, Item, Memory, Origin};
 use crate::render::markdown::date;
 use crate::summarise::outcome::{Finding, TakenOut};
+use crate::summarise::source::PATTERN_BYTES_MIN;
 use crate::update::folded;
 use crate::verify::{RELATIVE_TO, Unsupported, verify};
 
@@ -134,16 +135,8 @@ impl Wrong {
             }
             | Entry::Error {
                 resolution: more, ..
-            } => {
-                if is_wrong(more) {
-                    *more = None;
-                }
-            }
-            Entry::ToolResult { key, .. } => {
-                if says(key) {
-                    key.clear();
-                }
-            }
+            } if is_wrong(more) => *more = None,
+            Entry::ToolResult { key, .. } if says(key) => key.clear(),
             _ => {}
         }
         Some(item)
@@ -224,7 +217,7 @@ fn invented_quotes(suspects: &Memory, ground: &Ground<'_>) -> Vec<(String, Strin
                             .trim_end_matches([',', '.', '!', '?', ';', '。']);
                         part.to_owned()
                     })
-                    .filter(|part| !part.is_empty())
+                    .filter(|part| part.len() >= PATTERN_BYTES_MIN)
                     .collect();
                 claimed.push((item.id.clone(), quote.to_owned(), parts));
             }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::{Ground, Made, insert, item_of, put_in_ledger};
-use crate::document::{Entry, Item, Memory, Section, Status};
+use crate::document::{Entry, Item, Memory, Origin, Section, Status};
 use crate::render::markdown::{Heading, heading_lines, item_lines, render};
 use crate::summarise::outcome::{Finding, PutBack};
 use crate::update::{self, folded};
@@ -77,14 +77,21 @@ pub(in crate::summarise) fn complete(
     made
 }
 
-/// The memory is to be smaller than what it stands for, but never so small that the ledger has no place.
+/// The memory is to be smaller than what it stands for, but never so small that the ledger and the latest request have
+/// no place: whether it is worth having at all is decided by whoever adopts it.
 fn smallest_cap(memory: &Memory, room: Room, ground: &Ground<'_>) -> usize {
-    let ledger = Memory {
+    let mut least = Memory {
         items: memory.section(Section::Corrections).cloned().collect(),
         ..memory.clone()
     };
-    room.covered_tokens.max((ground.count)(&render(&ledger)))
+    if let Some((request, _)) = latest_request(ground.draft) {
+        least.items.insert(0, request.clone());
+    }
+    room.covered_tokens.max((ground.count)(&render(&least)))
 }
+
+/// Words of the user are short if they take at most this part of a memory.
+const SHORT_PART: usize = 16;
 
 fn put_back(made: &mut Made, tokens_max: usize, ground: &Ground<'_>) {
     let draft = ground.draft;
@@ -107,8 +114,10 @@ fn put_back(made: &mut Made, tokens_max: usize, ground: &Ground<'_>) {
         {
             cost += (ground.count)(&heading_lines(heading));
         }
-        // The latest request has its place whatever it costs: what weighs less leaves for it.
-        if cost > room && why != PutBack::LatestRequest {
+        // The latest request and short words of the user have their place: what weighs less leaves for them.
+        let is_due = why == PutBack::LatestRequest
+            || item.origin == Origin::User && cost <= tokens_max / SHORT_PART;
+        if cost > room && !is_due {
             continue;
         }
         room = room.saturating_sub(cost);
@@ -126,14 +135,7 @@ fn put_back(made: &mut Made, tokens_max: usize, ground: &Ground<'_>) {
 fn candidates(draft: &Memory) -> Vec<(&Item, PutBack)> {
     let mut candidates = Vec::new();
     let is_open = |item: &&Item| item.status == Status::Active;
-    let requests = || draft.section(Section::Task);
-    candidates.extend(
-        requests()
-            .filter(is_open)
-            .last()
-            .or_else(|| requests().last())
-            .map(|item| (item, PutBack::LatestRequest)),
-    );
+    candidates.extend(latest_request(draft));
     candidates.extend(
         draft
             .section(Section::CurrentState)
@@ -147,6 +149,7 @@ fn candidates(draft: &Memory) -> Vec<(&Item, PutBack)> {
             .map(|item| (item, PutBack::Error)),
     );
     for section in [
+        Section::Task,
         Section::CompletedWork,
         Section::References,
         Section::RelevantToolResults,
@@ -158,6 +161,16 @@ fn candidates(draft: &Memory) -> Vec<(&Item, PutBack)> {
         candidates.extend(items.into_iter().map(|item| (item, PutBack::Identifier)));
     }
     candidates
+}
+
+/// The last request that is open, or the last at all.
+fn latest_request(draft: &Memory) -> Option<(&Item, PutBack)> {
+    let requests = || draft.section(Section::Task);
+    requests()
+        .filter(|item| item.status == Status::Active)
+        .last()
+        .or_else(|| requests().last())
+        .map(|item| (item, PutBack::LatestRequest))
 }
 
 /// What a memory says already.

@@ -39,8 +39,6 @@ struct Drawer<'a> {
 
 /// The fewest bytes of words that a tool said by more than chance.
 const TOOL_WORDS_BYTES_MIN: usize = 20;
-/// The fewest bytes of words that count as somebody's own.
-const OWN_WORDS_BYTES_MIN: usize = 8;
 
 impl<'a> Drawer<'a> {
     fn new(ground: &'a Ground<'a>) -> Self {
@@ -361,16 +359,12 @@ impl<'a> Drawer<'a> {
             return None;
         }
         let section = entry.section();
-        let bytes = entry.text().len();
         let ground = self.ground;
         let part = |index: usize| &ground.source.parts[index];
-        let (origin, part) = if let Some(index) = place.as_user
-            && bytes >= OWN_WORDS_BYTES_MIN
-        {
+        let (origin, part) = if let Some(index) = place.as_user {
             (Origin::User, Some(part(index)))
         } else if let (Some(index), None, false) =
             (place.in_tool, place.in_assistant, place.in_user)
-            && bytes >= OWN_WORDS_BYTES_MIN
         {
             (Origin::Tool, Some(part(index)))
         } else {
