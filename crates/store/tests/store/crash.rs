@@ -176,7 +176,7 @@ fn write_and_kill(kind: Kind, folder: &Path, kill: u32) -> Option<u64> {
     });
     let mut last = None;
     // A third are killed while they open the store, or soon after; the others once they have begun to write.
-    if random % 3 != 0 {
+    if !random.is_multiple_of(3) {
         last = accepted.next();
         assert!(
             last.is_some(),
