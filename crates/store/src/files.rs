@@ -37,7 +37,7 @@ use crate::session::{NewSession, SessionId, SessionInfo};
 use crate::store::{Durability, Loaded, Page, Store, Writer};
 use crate::usage::{EventRow, UsageRow};
 use folder::{Bodies, Folder, open_log};
-use root::{Root, load, lock, memory_row, messages};
+use root::{Known, Root, load, lock, memory_row, messages};
 use state::State;
 
 /// A store of plain files. Clones share it.
@@ -128,6 +128,7 @@ impl Store for FileStore {
             Ok(files) => {
                 let held = Arc::new(Held {
                     files: Mutex::new(files),
+                    _known: self.root.state(id),
                     _lease: lease,
                 });
                 Ok(Box::new(FileWriter {
@@ -272,6 +273,7 @@ struct FileWriter {
 #[derive(Debug)]
 struct Held {
     files: Mutex<Folder>,
+    _known: Known,
     _lease: Lease,
 }
 

@@ -13,7 +13,7 @@ use super::folder::{Bodies, Folder, open_log, read_state, replace};
 use super::record::{Created, Entry, MemoryEntry, Span, Summary};
 use super::state::{Ends, State};
 use crate::change::{Change, Counts};
-use crate::error::{Invalid, StoreError};
+use crate::error::{ErrorKind, Invalid, StoreError};
 use crate::limits;
 use crate::memory::{Adoption, MemoryRow};
 use crate::message::StoredMessage;
@@ -22,7 +22,7 @@ use crate::search::{Hit, Place, Scope, Search, Words, in_order};
 use crate::session::{NewSession, SessionId, SessionInfo};
 use crate::store::{Durability, Loaded, Page};
 
-/// How many sessions' logs are kept in memory once they were read.
+/// How many sessions' logs are kept in memory once they were read, besides those of writers.
 const STATES_MAX: usize = 16;
 /// A folder that was being made so long ago is not being made any more.
 const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
@@ -31,11 +31,14 @@ const DELETED: &str = ".deleted-";
 const SUMMARY: &str = "session.json";
 const MARKDOWN: &str = "session-memory.md";
 
+/// What is known of a session, or nothing yet.
+pub(super) type Known = Arc<Mutex<Option<State>>>;
+
 #[derive(Debug)]
 pub(super) struct Root {
     path: PathBuf,
     pub(super) durability: Durability,
-    states: Mutex<HashMap<SessionId, Arc<Mutex<Option<State>>>>>,
+    states: Mutex<HashMap<SessionId, Known>>,
 }
 
 impl Root {
@@ -57,19 +60,22 @@ impl Root {
         self.path.join(".locks")
     }
 
+    /// What is known of a session. It stays known as long as somebody holds it.
+    pub(super) fn state(&self, id: &SessionId) -> Known {
+        let mut states = lock(&self.states);
+        if states.len() >= STATES_MAX && !states.contains_key(id) {
+            states.retain(|_, state| Arc::strong_count(state) > 1);
+        }
+        Arc::clone(states.entry(id.clone()).or_default())
+    }
+
+    /// Works on a session as its last commit left it.
     pub(super) fn with_state<T>(
         &self,
         id: &SessionId,
         with: impl FnOnce(&mut State) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let entry = {
-            let mut states = lock(&self.states);
-            if states.len() >= STATES_MAX && !states.contains_key(id) {
-                // Those in use live on with their users.
-                states.clear();
-            }
-            Arc::clone(states.entry(id.clone()).or_default())
-        };
+        let entry = self.state(id);
         let mut entry = lock(&entry);
         let path = self.folder(id);
         let not_found = || StoreError::SessionNotFound {
@@ -310,7 +316,7 @@ impl Root {
         }
         let mut hits = Vec::new();
         for info in infos {
-            self.with_state(&info.id, |state| {
+            let looked = self.with_state(&info.id, |state| {
                 let mut bodies = Bodies::open(&self.folder(&info.id))?;
                 for (place, span) in places(state, search) {
                     if let Some(snippet) = words.snippet(&bodies.text(span)?) {
@@ -326,7 +332,12 @@ impl Root {
                     }
                 }
                 Ok(())
-            })?;
+            });
+            match looked.as_ref().map_err(StoreError::kind) {
+                // It was deleted meanwhile, or is damaged: that does not hide the others.
+                Err(ErrorKind::NotFound | ErrorKind::Corrupt) if search.scope == Scope::All => {}
+                _ => looked?,
+            }
             // Sessions come in the order of the answer.
             if hits.len() >= limit as usize {
                 break;
