@@ -17,53 +17,33 @@
 
 mod folder;
 mod record;
+mod root;
 mod state;
 
-use std::collections::HashMap;
-use std::fs;
-use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 
 use crate::change::{Change, Counts};
-use crate::error::{Invalid, StoreError};
+use crate::error::StoreError;
 use crate::lease::Lease;
-use crate::limits;
-use crate::memory::{Adoption, MemoryInfo, MemoryRow};
+use crate::memory::{MemoryInfo, MemoryRow};
 use crate::message::{StoredMessage, SupersededMessage};
-use crate::private;
-use crate::search::{Hit, Place, Scope, Search, Words, in_order};
+use crate::search::{Hit, Search};
 use crate::session::{NewSession, SessionId, SessionInfo};
 use crate::store::{Durability, Loaded, Page, Store, Writer};
 use crate::usage::{EventRow, UsageRow};
-use folder::{Bodies, Folder, open_log, read_state, replace};
-use record::{Created, Entry, MemoryEntry, Span, Summary};
+use folder::{Bodies, Folder, open_log};
+use root::{Known, Root, load, lock, memory_row, messages};
 use state::State;
-
-/// How many sessions' logs are kept in memory once they were read.
-const STATES_MAX: usize = 16;
-/// A folder that was being made so long ago is not being made any more.
-const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
-const NEW: &str = ".new-";
-const DELETED: &str = ".deleted-";
-const SUMMARY: &str = "session.json";
-const MARKDOWN: &str = "session-memory.md";
 
 /// A store of plain files. Clones share it.
 #[derive(Debug, Clone)]
 pub struct FileStore {
-    inner: Arc<Inner>,
-}
-
-#[derive(Debug)]
-struct Inner {
-    root: PathBuf,
-    durability: Durability,
-    states: Mutex<HashMap<SessionId, Arc<Mutex<Option<State>>>>>,
+    root: Arc<Root>,
 }
 
 /// How a store of plain files is to be used.
@@ -91,20 +71,11 @@ impl FileStore {
         root: impl AsRef<Path>,
         options: FileStoreOptions,
     ) -> Result<Self, StoreError> {
-        let root = root.as_ref().to_owned();
-        blocking(move || {
-            private::create_folder(&root)?;
-            sweep(&root)?;
-            let states = Mutex::default();
-            Ok(Self {
-                inner: Arc::new(Inner {
-                    root,
-                    durability: options.durability,
-                    states,
-                }),
-            })
+        let path = root.as_ref().to_owned();
+        let root = blocking(move || Root::open(path, options.durability)).await?;
+        Ok(Self {
+            root: Arc::new(root),
         })
-        .await
     }
 
     /// Reads a session as its last commit left it.
@@ -113,10 +84,10 @@ impl FileStore {
         id: &SessionId,
         read: impl FnOnce(&State, &mut Bodies) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (inner, id) = (Arc::clone(&self.inner), id.clone());
+        let (root, id) = (Arc::clone(&self.root), id.clone());
         blocking(move || {
-            inner.with_state(&id, |state| {
-                read(state, &mut Bodies::open(&inner.folder(&id))?)
+            root.with_state(&id, |state| {
+                read(state, &mut Bodies::open(&root.folder(&id))?)
             })
         })
         .await
@@ -134,427 +105,22 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-/// Takes away what deleting left, and what a killed process was making.
-fn sweep(root: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(root)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        let is_abandoned = || {
-            let made = entry.metadata().and_then(|metadata| metadata.modified());
-            made.is_ok_and(|made| {
-                SystemTime::now()
-                    .duration_since(made)
-                    .is_ok_and(|age| age > ABANDONED)
-            })
-        };
-        if name.starts_with(DELETED) || (name.starts_with(NEW) && is_abandoned()) {
-            // It is in nobody's way; the next opening tries again.
-            drop(fs::remove_dir_all(entry.path()));
-        }
-    }
-    Ok(())
-}
-
-/// A poisoned lock is taken all the same: what it guards is read anew from the files.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Inner {
-    fn folder(&self, id: &SessionId) -> PathBuf {
-        self.root.join(id.as_str())
-    }
-
-    fn locks(&self) -> PathBuf {
-        self.root.join(".locks")
-    }
-
-    fn with_state<T>(
-        &self,
-        id: &SessionId,
-        with: impl FnOnce(&mut State) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        let entry = {
-            let mut states = lock(&self.states);
-            if states.len() >= STATES_MAX && !states.contains_key(id) {
-                // Those in use live on with their users.
-                states.clear();
-            }
-            Arc::clone(states.entry(id.clone()).or_default())
-        };
-        let mut entry = lock(&entry);
-        let path = self.folder(id);
-        let not_found = || StoreError::SessionNotFound {
-            session: id.clone(),
-        };
-        let mut log = open_log(&path)?.ok_or_else(not_found)?;
-        let known = entry.take().map(|mut state| -> Result<_, StoreError> {
-            let is_same = state.catch_up(&mut log).map_err(|error| error.at(&path))?;
-            Ok(is_same.then_some(state))
-        });
-        let mut state = match known.transpose()?.flatten() {
-            Some(state) => state,
-            None => read_state(&path, &mut log)?,
-        };
-        if state.info.id != *id {
-            return Err(StoreError::Corrupt {
-                path,
-                what: "the folder has the name of another session",
-            });
-        }
-        let done = with(&mut state);
-        *entry = Some(state);
-        done
-    }
-
-    fn create(&self, new: &NewSession, changes: &[Change]) -> Result<Counts, StoreError> {
-        limits::check_session(new)?;
-        limits::check_changes(changes)?;
-        let folder = self.folder(&new.id);
-        if open_log(&folder)?.is_some() {
-            return Err(StoreError::Exists {
-                session: new.id.clone(),
-            });
-        }
-        let parent = match &new.parent {
-            Some(fork) => {
-                let count = usize::try_from(fork.message_count).unwrap_or(usize::MAX);
-                let messages = self.with_state(&fork.session, |state| {
-                    let messages = state.messages.get(..count);
-                    Ok(messages
-                        .ok_or(StoreError::Invalid {
-                            reason: Invalid::ForkPastEnd,
-                        })?
-                        .to_vec())
-                })?;
-                Some((messages, Bodies::open(&self.folder(&fork.session))?))
-            }
-            None => None,
-        };
-        let message_count = parent
-            .as_ref()
-            .map_or(0, |(messages, _)| messages.len() as u64);
-        let counts = Counts {
-            message_count,
-            ..Counts::default()
-        }
-        .after(changes)?;
-
-        let making = tempfile::Builder::new()
-            .prefix(NEW)
-            .tempdir_in(&self.root)?;
-        private::restrict(making.path(), 0o700)?;
-        let files = Folder::open(making.path(), self.durability)?;
-        let mut draft = files.begin(state::Ends::default())?;
-        let (head, settings) = (draft.part(&new.head)?, draft.part(new.settings.as_bytes())?);
-        let birth = making
-            .path()
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned());
-        draft.entry(Entry::Created(Created::new(
-            new,
-            birth.unwrap_or_default(),
-            head,
-            settings,
-        )));
-        if let Some((messages, mut bodies)) = parent {
-            for message in &messages {
-                draft.message(&bodies.new_message(message)?)?;
-            }
-        }
-        changes.iter().try_for_each(|change| draft.change(change))?;
-        draft.finish(new.created_ms)?;
-        drop(files);
-        if self.durability == Durability::PowerLoss {
-            private::sync_folder(making.path())?;
-        }
-        let made = making.keep();
-        if let Err(error) = fs::rename(&made, &folder) {
-            drop(fs::remove_dir_all(&made));
-            return match open_log(&folder)? {
-                Some(_) => Err(StoreError::Exists {
-                    session: new.id.clone(),
-                }),
-                None => Err(error.into()),
-            };
-        }
-        if self.durability == Durability::PowerLoss {
-            private::sync_folder(&self.root)?;
-        }
-        // The files for people follow; where they cannot be written, the next writer makes them.
-        drop(self.with_state(&new.id, |state| self.write_readable(state, true)));
-        Ok(counts)
-    }
-
-    fn commit(
-        &self,
-        id: &SessionId,
-        files: &Folder,
-        at_ms: i64,
-        changes: &[Change],
-    ) -> Result<Counts, StoreError> {
-        limits::check_changes(changes)?;
-        self.with_state(id, |state| {
-            let counts = state.counts.after(changes)?;
-            let written = files.begin(state.ends).and_then(|mut draft| {
-                changes.iter().try_for_each(|change| draft.change(change))?;
-                draft.finish(at_ms)
-            });
-            let (commit, line_bytes) = match written {
-                Ok(written) => written,
-                Err(error) => {
-                    // Where even this fails, the next commit or the next writer does it.
-                    drop(files.repair(state.ends));
-                    return Err(error);
-                }
-            };
-            let path = self.folder(id);
-            state
-                .apply(commit, line_bytes)
-                .map_err(|what| StoreError::Corrupt { path, what })?;
-            let has_memory = changes
-                .iter()
-                .any(|change| matches!(change, Change::Memory(_)));
-            // What was accepted is accepted, whether the files for people could be written or not.
-            drop(self.write_readable(state, has_memory));
-            Ok(counts)
-        })
-    }
-
-    /// Writes the files that are made from the others.
-    fn write_readable(&self, state: &State, has_memory: bool) -> Result<(), StoreError> {
-        let folder = self.folder(&state.info.id);
-        if has_memory && let Some(memory) = state.memories.last() {
-            let mut bodies = Bodies::open(&folder)?;
-            let (json, markdown) = (bodies.part(memory.json)?, bodies.part(memory.markdown)?);
-            let memories = folder.join("memory");
-            private::create_folder(&memories)?;
-            let json_path = memories.join(format!("{}.json", state.info.id));
-            // Reading is cheaper than writing to the disk what is there already.
-            for (path, bytes) in [(json_path, json), (folder.join(MARKDOWN), markdown)] {
-                if fs::read(&path).ok().as_deref() != Some(&bytes[..]) {
-                    replace(&path, &bytes, self.durability)?;
-                }
-            }
-        }
-        let summary = Summary::new(state.ends.log, &state.info, state.counts);
-        let mut json =
-            serde_json::to_vec_pretty(&summary).map_err(|error| StoreError::Unavailable {
-                source: error.into(),
-            })?;
-        json.push(b'\n');
-        // It is checked against the log before it is believed, so that it needs not reach the disk.
-        Ok(replace(
-            &folder.join(SUMMARY),
-            &json,
-            Durability::ProcessKill,
-        )?)
-    }
-
-    fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
-        let tomb = tempfile::Builder::new()
-            .prefix(DELETED)
-            .tempdir_in(&self.root)?;
-        match fs::rename(self.folder(id), tomb.path().join("session")) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(StoreError::SessionNotFound {
-                    session: id.clone(),
-                });
-            }
-            Err(error) => return Err(error.into()),
-        }
-        lock(&self.states).remove(id);
-        if self.durability == Durability::PowerLoss {
-            private::sync_folder(&self.root)?;
-        }
-        Ok(tomb.close()?)
-    }
-
-    /// All sessions that can be read. Damage to one does not hide the others; asking for it says what is wrong.
-    fn infos(&self) -> Result<Vec<SessionInfo>, StoreError> {
-        let mut infos = Vec::new();
-        for entry in fs::read_dir(&self.root)? {
-            let name = entry?.file_name();
-            let Some(id) = name.to_str().and_then(|name| SessionId::new(name).ok()) else {
-                continue;
-            };
-            infos.extend(self.info(&id).ok());
-        }
-        infos.sort_by(|a, b| {
-            b.updated_ms
-                .cmp(&a.updated_ms)
-                .then_with(|| a.id.cmp(&b.id))
-        });
-        Ok(infos)
-    }
-
-    fn info(&self, id: &SessionId) -> Result<SessionInfo, StoreError> {
-        let folder = self.folder(id);
-        let log = open_log(&folder)?.ok_or_else(|| StoreError::SessionNotFound {
-            session: id.clone(),
-        })?;
-        let log_bytes = log.metadata()?.len();
-        let summary = fs::read(folder.join(SUMMARY)).ok();
-        let summary = summary.and_then(|json| serde_json::from_slice::<Summary>(&json).ok());
-        let summary = summary
-            .filter(|summary| summary.log_bytes == log_bytes)
-            .and_then(Summary::into_info);
-        match summary.filter(|info| info.id == *id) {
-            Some(info) => Ok(info),
-            None => self.with_state(id, |state| Ok(state.info.clone())),
-        }
-    }
-
-    fn search(&self, search: &Search) -> Result<Vec<Hit>, StoreError> {
-        let words = Words::of(search)?;
-        let limit = Page::first(search.limit).rows();
-        let infos = match &search.scope {
-            Scope::All => self.infos()?,
-            Scope::Session(id) => vec![self.info(id)?],
-        };
-        if words.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut hits = Vec::new();
-        for info in infos {
-            self.with_state(&info.id, |state| {
-                let mut bodies = Bodies::open(&self.folder(&info.id))?;
-                for (place, span) in places(state, search) {
-                    if let Some(snippet) = words.snippet(&bodies.text(span)?) {
-                        let session = info.id.clone();
-                        hits.push((
-                            info.updated_ms,
-                            Hit {
-                                session,
-                                place,
-                                snippet,
-                            },
-                        ));
-                    }
-                }
-                Ok(())
-            })?;
-            // Sessions come in the order of the answer.
-            if hits.len() >= limit as usize {
-                break;
-            }
-        }
-        Ok(in_order(hits, limit))
-    }
-}
-
-/// Every text that a search looks through.
-fn places(state: &State, search: &Search) -> Vec<(Place, Span)> {
-    let mut places = Vec::new();
-    if search.shelf.has_archive() {
-        let messages = (0..).zip(&state.messages);
-        places.extend(
-            messages.map(|(position, message)| (Place::Message { position }, message.text)),
-        );
-        let superseded = (0..).zip(&state.superseded);
-        places.extend(
-            superseded.map(|(sequence, cut)| (Place::Superseded { sequence }, cut.message.text)),
-        );
-    }
-    if search.shelf.has_memories() {
-        let memories = state.memories.iter();
-        places.extend(memories.map(|memory| {
-            (
-                Place::Memory {
-                    version: memory.version,
-                },
-                memory.markdown,
-            )
-        }));
-    }
-    places
-}
-
-fn memory_row(bodies: &mut Bodies, memory: &MemoryEntry) -> Result<MemoryRow, StoreError> {
-    Ok(MemoryRow {
-        version: memory.version,
-        covered_count: memory.covered_count,
-        digest: memory.digest.0,
-        origin: memory.origin.clone(),
-        json: bodies.text(memory.json)?,
-        markdown: bodies.text(memory.markdown)?,
-        created_ms: memory.created_ms,
-        tokens: memory.tokens,
-    })
-}
-
-fn messages(
-    state: &State,
-    bodies: &mut Bodies,
-    positions: Range<u64>,
-) -> Result<Vec<StoredMessage>, StoreError> {
-    let end = positions.end.min(state.counts.message_count);
-    let start = positions.start.min(end);
-    // Both are at most the length of a list in memory.
-    let entries = &state.messages[start as usize..end as usize];
-    (start..)
-        .zip(entries)
-        .map(|(position, entry)| bodies.message(position, entry))
-        .collect()
-}
-
-fn load(state: &State, bodies: &mut Bodies) -> Result<Loaded, StoreError> {
-    let adoption = match &state.adoption {
-        Some(adoption) => Some(Adoption {
-            epoch: adoption.epoch,
-            memory_version: adoption.memory_version,
-            covered_count: adoption.covered_count,
-            state: bodies.text(adoption.state)?,
-            at_ms: adoption.at_ms,
-        }),
-        None => None,
-    };
-    let adopted = adoption
-        .as_ref()
-        .and_then(|adoption| adoption.memory_version);
-    let memory = adopted.and_then(|version| state.memory(version));
-    let newer = state
-        .memories
-        .last()
-        .filter(|memory| Some(memory.version) != adopted);
-    let covered_count = state.counts.covered_count;
-    let covered = covered_count
-        .checked_sub(1)
-        .and_then(|last| state.messages.get(usize::try_from(last).ok()?));
-    Ok(Loaded {
-        session: state.info.clone(),
-        counts: state.counts,
-        head: bodies.part(state.head)?.into(),
-        settings: bodies.text(state.settings)?,
-        adoption,
-        memory: memory
-            .map(|memory| memory_row(bodies, memory))
-            .transpose()?,
-        newer_memory: newer.map(|memory| memory_row(bodies, memory)).transpose()?,
-        covered_digest: covered.map(|message| message.digest.0),
-        tail: messages(state, bodies, covered_count..u64::MAX)?,
-        usage: state.usage_totals,
-    })
-}
-
 #[async_trait]
 impl Store for FileStore {
     async fn create(&self, new: NewSession, changes: Vec<Change>) -> Result<Counts, StoreError> {
-        let inner = Arc::clone(&self.inner);
-        blocking(move || inner.create(&new, &changes)).await
+        let root = Arc::clone(&self.root);
+        blocking(move || root.create(&new, &changes)).await
     }
 
     async fn open(&self, id: &SessionId, wait: Duration) -> Result<Box<dyn Writer>, StoreError> {
         self.session(id).await?;
-        let lease = Lease::of_session(&self.inner.locks(), id, wait).await?;
-        let (inner, of) = (Arc::clone(&self.inner), id.clone());
+        let lease = Lease::of_session(&self.root.locks(), id, wait).await?;
+        let (root, of) = (Arc::clone(&self.root), id.clone());
         let opened = blocking(move || {
-            inner.with_state(&of, |state| {
-                let files = Folder::open(&inner.folder(&of), inner.durability)?;
+            root.with_state(&of, |state| {
+                let files = Folder::open(&root.folder(&of), root.durability)?;
                 files.repair(state.ends)?;
-                drop(inner.write_readable(state, true));
+                drop(root.write_readable(state, true));
                 Ok(files)
             })
         });
@@ -562,6 +128,7 @@ impl Store for FileStore {
             Ok(files) => {
                 let held = Arc::new(Held {
                     files: Mutex::new(files),
+                    _known: self.root.state(id),
                     _lease: lease,
                 });
                 Ok(Box::new(FileWriter {
@@ -580,8 +147,8 @@ impl Store for FileStore {
     }
 
     async fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
-        let (inner, of) = (Arc::clone(&self.inner), id.clone());
-        if blocking(move || Ok(open_log(&inner.folder(&of))?))
+        let (root, of) = (Arc::clone(&self.root), id.clone());
+        if blocking(move || Ok(open_log(&root.folder(&of))?))
             .await?
             .is_none()
         {
@@ -589,21 +156,21 @@ impl Store for FileStore {
                 session: id.clone(),
             });
         }
-        let lease = Lease::of_session(&self.inner.locks(), id, Duration::ZERO).await?;
-        let (inner, of) = (Arc::clone(&self.inner), id.clone());
-        blocking(move || inner.delete(&of)).await?;
+        let lease = Lease::of_session(&self.root.locks(), id, Duration::ZERO).await?;
+        let (root, of) = (Arc::clone(&self.root), id.clone());
+        blocking(move || root.delete(&of)).await?;
         lease.remove();
         Ok(())
     }
 
     async fn sessions(&self, page: Page) -> Result<Vec<SessionInfo>, StoreError> {
-        let inner = Arc::clone(&self.inner);
-        blocking(move || Ok(page.of(&inner.infos()?).to_vec())).await
+        let root = Arc::clone(&self.root);
+        blocking(move || Ok(page.of(&root.infos()?).to_vec())).await
     }
 
     async fn session(&self, id: &SessionId) -> Result<SessionInfo, StoreError> {
-        let (inner, id) = (Arc::clone(&self.inner), id.clone());
-        blocking(move || inner.info(&id)).await
+        let (root, id) = (Arc::clone(&self.root), id.clone());
+        blocking(move || root.info(&id)).await
     }
 
     async fn load(&self, id: &SessionId) -> Result<Loaded, StoreError> {
@@ -690,8 +257,8 @@ impl Store for FileStore {
     }
 
     async fn search(&self, search: &Search) -> Result<Vec<Hit>, StoreError> {
-        let (inner, search) = (Arc::clone(&self.inner), search.clone());
-        blocking(move || inner.search(&search)).await
+        let (root, search) = (Arc::clone(&self.root), search.clone());
+        blocking(move || root.search(&search)).await
     }
 }
 
@@ -706,6 +273,7 @@ struct FileWriter {
 #[derive(Debug)]
 struct Held {
     files: Mutex<Folder>,
+    _known: Known,
     _lease: Lease,
 }
 
@@ -716,14 +284,14 @@ impl Writer for FileWriter {
     }
 
     async fn commit(&mut self, at_ms: i64, changes: Vec<Change>) -> Result<Counts, StoreError> {
-        let (inner, id, held) = (
-            Arc::clone(&self.store.inner),
+        let (root, id, held) = (
+            Arc::clone(&self.store.root),
             self.id.clone(),
             Arc::clone(&self.held),
         );
         blocking(move || {
             let files = lock(&held.files);
-            inner.commit(&id, &files, at_ms, &changes)
+            root.commit(&id, &files, at_ms, &changes)
         })
         .await
     }

@@ -1,4 +1,4 @@
-//! Limits on what one row may hold. Exceeding one is [`StoreError::TooLarge`](crate::StoreError::TooLarge), before
+//! Limits on what one row may hold. Exceeding one is [`StoreError::TooLarge`], before
 //! anything is written.
 
 use crate::change::Change;

@@ -4,6 +4,7 @@
 //! process; readers have connections of their own and see whole commits, because the journal is a write-ahead log. The
 //! right to write a session is a lock on a file beside the database.
 
+mod checkpoint;
 mod connect;
 mod read;
 mod search;
@@ -28,6 +29,7 @@ use crate::search::{Hit, Search};
 use crate::session::{NewSession, SessionId, SessionInfo};
 use crate::store::{Durability, Loaded, Page, Store, Writer};
 use crate::usage::{EventRow, UsageRow};
+use checkpoint::Checkpoints;
 
 /// Takes the right to write at once, so that no commit fails half way because another came between.
 const BEGIN: &str = "BEGIN IMMEDIATE";
@@ -46,6 +48,7 @@ struct Inner {
     /// One connection: SQLite has one writer at a time, and waiting here is fairer than waiting there.
     writing: SqlitePool,
     reading: SqlitePool,
+    checkpoints: Checkpoints,
 }
 
 /// How a database is to be used.
@@ -110,6 +113,7 @@ impl SqliteStore {
     /// Closes the database for all clones and writers, and waits until that is done. A store that is dropped closes
     /// as well, only without anybody waiting for it.
     pub async fn close(&self) {
+        self.inner.checkpoints.close().await;
         self.inner.reading.close().await;
         self.inner.writing.close().await;
     }
@@ -153,6 +157,7 @@ impl Inner {
             .commit()
             .await
             .map_err(|error| self.error(error))?;
+        self.checkpoints.committed(changes);
         Ok(counts)
     }
 
@@ -190,6 +195,7 @@ impl Store for SqliteStore {
             .commit()
             .await
             .map_err(|error| self.inner.error(error))?;
+        self.inner.checkpoints.committed(&changes);
         Ok(counts)
     }
 

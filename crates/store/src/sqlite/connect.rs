@@ -9,6 +9,7 @@ use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
 
+use super::checkpoint::Checkpoints;
 use super::{Access, Inner, SqliteStoreOptions};
 use crate::error::StoreError;
 use crate::lease::Lease;
@@ -21,6 +22,9 @@ static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 const READERS_MAX: u32 = 4;
 /// How long one process waits for another that opens, and perhaps migrates, the same database.
 const OPENING_WAIT: Duration = Duration::from_secs(60);
+/// A commit carries the log into the database itself only when this many pages wait (32 MB): long after it should have
+/// been done beside the commits.
+const LOG_PAGES_MAX: u64 = 8_192;
 /// The log is cut to this size when it begins anew.
 const LOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// SQLite's own, and what the file is made with.
@@ -36,6 +40,7 @@ pub(super) async fn open(path: &Path, options: &SqliteStoreOptions) -> Result<In
             .await
             .map_err(|e| error(path, e))?;
         check_format(path, &reading).await?;
+        let checkpoints = Checkpoints::new(pool(1).connect_lazy_with(connect.clone()));
         let writing = pool(1).connect_lazy_with(connect);
         return Ok(Inner {
             path: path.to_owned(),
@@ -43,6 +48,7 @@ pub(super) async fn open(path: &Path, options: &SqliteStoreOptions) -> Result<In
             access: options.access,
             writing,
             reading,
+            checkpoints,
         });
     }
 
@@ -66,6 +72,7 @@ pub(super) async fn open(path: &Path, options: &SqliteStoreOptions) -> Result<In
         .await
         .map_err(|e| migration_error(path, e))?;
     drop(opening);
+    let checkpoints = Checkpoints::new(pool(1).connect_lazy_with(connect.clone()));
     let reading = pool(READERS_MAX)
         .connect_with(connect.pragma("query_only", "ON"))
         .await
@@ -76,6 +83,7 @@ pub(super) async fn open(path: &Path, options: &SqliteStoreOptions) -> Result<In
         access: options.access,
         writing,
         reading,
+        checkpoints,
     })
 }
 
@@ -106,6 +114,7 @@ fn connect_options(path: &Path, options: &SqliteStoreOptions) -> SqliteConnectOp
         // What a user deletes is overwritten, not only forgotten.
         .pragma("secure_delete", "ON")
         .pragma("temp_store", "MEMORY")
+        .pragma("wal_autocheckpoint", LOG_PAGES_MAX.to_string())
         .pragma("journal_size_limit", LOG_BYTES_MAX.to_string());
     let connect = match options.access {
         Access::ReadWrite => connect.journal_mode(SqliteJournalMode::Wal),

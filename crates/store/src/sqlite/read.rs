@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use futures::TryStreamExt;
 use sqlx::Row;
 use sqlx::sqlite::SqliteRow;
 
@@ -119,20 +120,21 @@ impl Reading<'_> {
         session: i64,
         positions: Range<u64>,
     ) -> Result<Vec<StoredMessage>, StoreError> {
-        let rows = sqlx::query(
+        let store = self.store;
+        let mut rows = sqlx::query(
             "SELECT position, digest, at_ms, role, tokens, original, sent FROM placement JOIN message ON key = message \
              WHERE session = ? AND position >= ? AND position < ? ORDER BY position",
         )
         .bind(session)
         .bind(bounded(positions.start))
         .bind(bounded(positions.end))
-        .fetch_all(&mut *self.transaction)
-        .await
-        .map_err(|error| self.store.error(error))?;
-        // One by one, so that a long tail is not held twice.
-        rows.into_iter()
-            .map(|row| self.store.read(&row).message())
-            .collect()
+        .fetch(&mut *self.transaction);
+        // Row by row, so that a long tail is not held twice.
+        let mut messages = Vec::new();
+        while let Some(row) = rows.try_next().await.map_err(|error| store.error(error))? {
+            messages.push(store.read(&row).message()?);
+        }
+        Ok(messages)
     }
 
     pub(super) async fn superseded(

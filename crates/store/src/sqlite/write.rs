@@ -16,6 +16,14 @@ use crate::usage::UsageRow;
 /// How many texts are taken out of the index in one statement.
 const BATCH_ROWS: usize = 200;
 
+/// One string, because each trip to the connection's thread costs as much as a statement. The last rowid is the
+/// message's in all of them: the second row has the same, and the third has none.
+const APPEND: &str = "\
+    INSERT INTO message (digest, at_ms, role, tokens, original, sent) VALUES (?, ?, ?, ?, ?, ?); \
+    INSERT INTO message_text (message, text) VALUES (last_insert_rowid(), ?); \
+    INSERT INTO placement (session, position, message) VALUES (?, ?, last_insert_rowid()); \
+    INSERT INTO message_search (rowid, folded) VALUES (last_insert_rowid(), ?)";
+
 pub(super) async fn create(
     store: &Inner,
     transaction: &mut Transaction<'static, Sqlite>,
@@ -196,29 +204,18 @@ impl Writing<'_> {
     }
 
     async fn append(&mut self, new: &NewMessage) -> Result<(), StoreError> {
-        let message = sqlx::query(
-            "INSERT INTO message (digest, at_ms, role, tokens, original, sent) VALUES (?, ?, ?, ?, ?, ?)",
-        )
-        .bind(&new.digest[..])
-        .bind(new.at_ms)
-        .bind(&new.role)
-        .bind(new.tokens)
-        .bind(&new.original[..])
-        .bind(new.sent.as_deref())
-        .execute(&mut *self.connection)
-        .await
-        .map_err(|error| self.store.error(error))?
-        .last_insert_rowid();
-        let query = sqlx::query("INSERT INTO message_text (message, text) VALUES (?, ?)");
-        self.execute(query.bind(message).bind(&new.text)).await?;
-        let query = sqlx::query("INSERT INTO message_search (rowid, folded) VALUES (?, ?)");
-        self.execute(query.bind(message).bind(fold(&new.text)))
-            .await?;
-        let position = number(self.session.counts.message_count)?;
-        let query =
-            sqlx::query("INSERT INTO placement (session, position, message) VALUES (?, ?, ?)");
-        self.execute(query.bind(self.session.key).bind(position).bind(message))
-            .await?;
+        let query = sqlx::query(APPEND)
+            .bind(&new.digest[..])
+            .bind(new.at_ms)
+            .bind(&new.role)
+            .bind(new.tokens)
+            .bind(&new.original[..])
+            .bind(new.sent.as_deref())
+            .bind(&new.text)
+            .bind(self.session.key)
+            .bind(number(self.session.counts.message_count)?)
+            .bind(fold(&new.text));
+        self.execute(query).await?;
         self.session.counts.message_count += 1;
         self.session.info.tokens = self
             .session

@@ -55,6 +55,7 @@ enum Wish {
         messages: Vec<(Vec<u8>, Option<Vec<u8>>, String)>,
     },
     Truncate {
+        is_rash: bool,
         share: u8,
     },
     Memory {
@@ -106,7 +107,8 @@ fn wish() -> impl Strategy<Value = Wish> {
     prop_oneof![
         6 => (proptest::bool::weighted(0.1), messages)
             .prop_map(|(is_stale, messages)| Wish::Append { is_stale, messages }),
-        1 => any::<u8>().prop_map(|share| Wish::Truncate { share }),
+        2 => (proptest::bool::weighted(0.1), any::<u8>())
+            .prop_map(|(is_rash, share)| Wish::Truncate { is_rash, share }),
         3 => (any::<u8>(), text()).prop_map(|(share, text)| Wish::Memory { share, text }),
         3 => (proptest::bool::weighted(0.1), any::<u8>(), any::<u8>())
             .prop_map(|(is_stale, version, share)| Wish::Adopt { is_stale, version, share }),
@@ -121,7 +123,8 @@ fn wish() -> impl Strategy<Value = Wish> {
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
-    let session = 0..IDS.len();
+    // Most happens to one of them, so that much happens to it.
+    let session = prop_oneof![3 => Just(0), 1 => 0..IDS.len()];
     let shelf = proptest::sample::select(vec![Shelf::Archive, Shelf::Memories, Shelf::Both]);
     prop_oneof![
         3 => (session.clone(), proptest::option::of(session.clone()), any::<u8>())
@@ -153,7 +156,7 @@ pub fn agrees_with_model<H: Home>(make: impl Fn() -> H, cases: u32) {
     };
     let mut runner =
         TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
-    let operations = proptest::collection::vec(operation(), 1..30);
+    let operations = proptest::collection::vec(operation(), 1..60);
     let outcome = runner.run(&operations, |operations| {
         let home = make();
         runtime.block_on(async {
@@ -162,6 +165,7 @@ pub fn agrees_with_model<H: Home>(make: impl Fn() -> H, cases: u32) {
                 model: Model::default(),
                 now_ms: 10_000,
             };
+            pair.create(id(0), None, 0).await;
             for operation in operations {
                 pair.play(&home, operation).await;
             }
@@ -418,8 +422,10 @@ fn change(session: &Session, wish: &Wish) -> (Change, Option<ErrorKind>) {
             };
             (change, is_stale.then_some(ErrorKind::Conflict))
         }
-        Wish::Truncate { share } => {
-            let to_count = part(count, *share);
+        Wish::Truncate { is_rash, share } => {
+            // Mostly no deeper than the cover, which nothing may be cut below.
+            let kept = if *is_rash { 0 } else { counts.covered_count };
+            let to_count = kept + part(count.saturating_sub(kept as usize), *share);
             (
                 Change::Truncate { to_count },
                 (to_count > counts.message_count).then_some(ErrorKind::Invalid),
@@ -438,7 +444,8 @@ fn change(session: &Session, wish: &Wish) -> (Change, Option<ErrorKind>) {
             version,
             share,
         } => {
-            let version = part(session.memories.len(), *version);
+            // Now and then one that does not exist, the first of all before there are any.
+            let version = 1 + part(session.memories.len().saturating_sub(1), *version);
             let expected_epoch = counts.epoch + u64::from(*is_stale);
             let adoption = adoption(counts.epoch + 2, Some(version), part(count, *share));
             let error = match version {

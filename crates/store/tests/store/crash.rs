@@ -3,10 +3,11 @@
 use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
 use throughline_store::testing::{adoption, digest, memory, message, session};
-use throughline_store::{Change, Durability, Page, SessionId, Store};
+use throughline_store::{Change, Durability, Page, SessionId, Store, StoreError};
 
 use crate::processes::{Kind, part, place};
 
@@ -176,7 +177,7 @@ fn write_and_kill(kind: Kind, folder: &Path, kill: u32) -> Option<u64> {
     });
     let mut last = None;
     // A third are killed while they open the store, or soon after; the others once they have begun to write.
-    if random % 3 != 0 {
+    if !random.is_multiple_of(3) {
         last = accepted.next();
         assert!(
             last.is_some(),
@@ -188,6 +189,56 @@ fn write_and_kill(kind: Kind, folder: &Path, kill: u32) -> Option<u64> {
     child.kill().unwrap();
     child.wait().unwrap();
     accepted.last().or(last)
+}
+
+#[tokio::test]
+#[ignore = "a part, played in a process of its own"]
+async fn holds_the_right_to_write() {
+    let Some((kind, folder)) = place() else {
+        return;
+    };
+    let store = kind.open(&folder, Durability::ProcessKill).await;
+    let _writer = store
+        .open(&SessionId::new(ID).unwrap(), Duration::ZERO)
+        .await
+        .unwrap();
+    println!("\nholding");
+    std::io::stdout().flush().unwrap();
+    // Until it is killed, or nobody is there any more who would.
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
+}
+
+#[tokio::test]
+async fn a_second_process_is_told_who_writes_or_waits() {
+    for kind in [Kind::Files, Kind::Sqlite] {
+        let folder = tempfile::tempdir().unwrap();
+        let id = SessionId::new(ID).unwrap();
+        let store = kind.open(folder.path(), Durability::ProcessKill).await;
+        store.create(session(ID, 0), vec![]).await.unwrap();
+        let mut child = part("crash::holds_the_right_to_write", kind, folder.path(), "")
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap())
+            .lines()
+            .map_while(Result::ok);
+        assert!(lines.any(|line| line == "holding"));
+
+        let StoreError::Busy { pid, .. } = store.open(&id, Duration::ZERO).await.err().unwrap()
+        else {
+            panic!("two processes must not write one session");
+        };
+        assert_eq!(pid, Some(child.id()));
+        assert_eq!(store.load(&id).await.unwrap().counts.message_count, 0);
+
+        let waiting = store.open(&id, Duration::from_secs(60));
+        let killing = async {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        };
+        let (opened, ()) = futures::future::join(waiting, killing).await;
+        opened.unwrap();
+    }
 }
 
 #[tokio::test]

@@ -1,7 +1,11 @@
 //! The conformance suite over every store.
 
-use throughline_store::Durability;
-use throughline_store::testing::{agrees_with_model, conforms};
+use std::time::Duration;
+
+use throughline_store::testing::{
+    Home, adoption, agrees_with_model, conforms, memory, message, session,
+};
+use throughline_store::{Change, Durability, Scope, Search, SessionId, Shelf};
 
 use crate::homes::{InFiles, InMemory, InSqlite};
 
@@ -33,4 +37,65 @@ fn files_agree_with_the_model() {
 #[test]
 fn sqlite_agrees_with_the_model() {
     agrees_with_model(|| InSqlite::new(Durability::ProcessKill), 40);
+}
+
+/// A long archive is appended to and read in part; loading reads the tail alone.
+async fn keeps_a_long_archive(home: &dyn Home, count: u64) {
+    const TAIL: u64 = 7;
+    let store = home.open().await;
+    let id = SessionId::new("long").unwrap();
+    store.create(session("long", 1), vec![]).await.unwrap();
+    let mut writer = store.open(&id, Duration::ZERO).await.unwrap();
+    for start in (0..count).step_by(1_000) {
+        let messages = (start..start + 1_000)
+            .map(|number| message(number, &format!("n{number}n")))
+            .collect();
+        writer.append(1, start, messages).await.unwrap();
+    }
+    let covered = count - TAIL;
+    let changes = vec![
+        Change::Memory(memory(1, covered, "all of it")),
+        Change::Adopt {
+            expected_epoch: 0,
+            adoption: adoption(1, Some(1), covered),
+        },
+    ];
+    writer.commit(2, changes).await.unwrap();
+    drop(writer);
+    let store = home.open().await;
+    let loaded = store.load(&id).await.unwrap();
+    assert_eq!(
+        (loaded.counts.message_count, loaded.tail.len() as u64),
+        (count, TAIL)
+    );
+    assert_eq!(
+        loaded.tail[0].original,
+        message(covered, &format!("n{covered}n")).original
+    );
+    let middle = store.message(&id, count / 2).await.unwrap();
+    assert_eq!(
+        middle.original,
+        message(count / 2, &format!("n{}n", count / 2)).original
+    );
+    let search = Search {
+        text: "N999N".into(),
+        scope: Scope::All,
+        shelf: Shelf::Both,
+        limit: 9,
+    };
+    assert_eq!(store.search(&search).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_long_archive() {
+    keeps_a_long_archive(&InMemory::default(), 100_000).await;
+    keeps_a_long_archive(&InFiles::new(Durability::ProcessKill), 5_000).await;
+    keeps_a_long_archive(&InSqlite::new(Durability::ProcessKill), 5_000).await;
+}
+
+#[tokio::test]
+#[ignore = "takes a minute; the program that measures does the same"]
+async fn a_very_long_archive() {
+    keeps_a_long_archive(&InFiles::new(Durability::ProcessKill), 100_000).await;
+    keeps_a_long_archive(&InSqlite::new(Durability::ProcessKill), 100_000).await;
 }
