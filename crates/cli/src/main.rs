@@ -19,6 +19,7 @@ mod models;
 mod output;
 mod progress;
 mod selection;
+mod simulate;
 mod words;
 
 use std::process::ExitCode;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::run(arguments, &console),
         Command::Convert(arguments) => convert::run(arguments, &console),
         Command::Models(arguments) => models::run(arguments, &console),
+        Command::Simulate(arguments) => simulate::run(arguments, &console),
         Command::Formats => formats::run(&console),
         Command::Completions(arguments) => completions::run(arguments, &console),
         Command::Man(arguments) => man::run(arguments, &console),

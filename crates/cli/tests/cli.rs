@@ -5,6 +5,9 @@
     reason = "the helpers of tests fail by panicking, as tests do"
 )]
 
+#[path = "cli/simulate.rs"]
+mod simulate;
+
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;

@@ -33,6 +33,9 @@ const SECRET_HEADERS: &[&str] = &[
     "cookie",
 ];
 
+/// Between the last bytes and the cut.
+const CUT_AFTER: Duration = Duration::from_millis(20);
+
 /// Where received requests are written to: one JSON object a line, `{"at_ms", "path", "headers", "body"}`.
 ///
 /// The body stands there as JSON, byte for byte but for line breaks between its parts, which become spaces. A body that
@@ -186,7 +189,11 @@ fn paced(start: Instant, pieces: Vec<Piece>, ending: Ending, shutdown: Cancellat
         }
         match ending.take()? {
             Ending::Complete => None,
-            Ending::Cut => Some((Err(cut()), (pieces, None, shutdown))),
+            Ending::Cut => {
+                // What came before goes out first: the server sends when the body has nothing to give.
+                tokio::time::sleep(CUT_AFTER).await;
+                Some((Err(cut()), (pieces, None, shutdown)))
+            }
             Ending::Stall => {
                 shutdown.cancelled().await;
                 Some((Err(cut()), (pieces, None, shutdown)))
