@@ -636,6 +636,3 @@ impl Engine {
         self.adopt(Arc::new(version), Reason::Given, None);
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -59,7 +59,7 @@ impl Engine {
         }
         let keeping = [Keeping::Usual, Keeping::Least, Keeping::Nothing]
             .into_iter()
-            .find(|keeping| self.cut(*keeping) > self.live.first());
+            .find(|keeping| self.gain_of(self.cut(*keeping)) > 0);
         let Some(keeping) = keeping else {
             return Some(Outcome::Refused {
                 reason: "there is nothing to compact".to_owned(),

@@ -45,6 +45,9 @@ pub(super) enum Keeping {
     Nothing,
 }
 
+/// No memory takes less, tokens: what says that it is one takes most of that.
+const MEMORY_TOKENS_MIN: u64 = 100;
+
 impl Engine {
     /// Orders a memory if one is due.
     pub(super) fn build_if_due(&mut self, now: Time) {
@@ -61,7 +64,7 @@ impl Engine {
         if self.is_overhead_too_large() {
             return;
         }
-        if !self.order(now, reason, Keeping::Usual, None) && self.is_nothing_to_cover() {
+        if !self.order(now, reason, Keeping::Usual, None) && self.gain_max() == 0 {
             self.skip(reason, Skipped::NothingToCover);
         }
     }
@@ -91,9 +94,25 @@ impl Engine {
         (growth >= step || is_break || has_called).then_some(Reason::Grown)
     }
 
-    /// Whether no memory can be made: the latest request is the first message, or calls are open.
-    pub(super) fn is_nothing_to_cover(&self) -> bool {
-        self.cut(Keeping::Least) <= self.live.first()
+    /// The most by which a memory can make the context smaller, tokens. 0 if none can be made: the latest request is the
+    /// first message, or calls are open.
+    pub(super) fn gain_max(&self) -> u64 {
+        self.gain_of(self.cut(Keeping::Least))
+    }
+
+    /// The most by which a memory of that cover can make the context smaller.
+    pub(super) fn gain_of(&self, cut: usize) -> u64 {
+        if cut <= self.live.first() {
+            return 0;
+        }
+        let covered = self
+            .live
+            .tokens()
+            .saturating_sub(self.live.tokens_from(cut));
+        let memory = self.adopted.as_ref().map_or(0, |adopted| adopted.tokens);
+        self.meter
+            .calibration()
+            .apply((covered + memory).saturating_sub(MEMORY_TOKENS_MIN))
     }
 
     /// Whether no compaction can bring the context below its mark; says so once.
@@ -158,7 +177,7 @@ impl Engine {
         self.ordered_at = Some(self.live.tokens());
         self.calls_since_order = 0;
         let cut = self.cut(keeping);
-        if cut <= self.live.first() {
+        if self.gain_of(cut) == 0 {
             return false;
         }
         if focus.is_none()

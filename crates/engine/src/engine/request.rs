@@ -140,13 +140,8 @@ impl Engine {
 
     /// Whether enough could be covered for a swap to be worth it.
     fn can_gain(&self) -> bool {
-        let covered = self
-            .live
-            .tokens()
-            .saturating_sub(self.live.tokens_from(self.cut(Keeping::Usual)));
-        let memory = self.adopted.as_ref().map_or(0, |adopted| adopted.tokens);
-        self.meter.calibration().apply(covered + memory)
-            >= self.budget().amount(self.settings.gain_min)
+        self.gain_of(self.cut(Keeping::Usual))
+            >= self.budget().amount(self.settings.gain_min).max(1)
     }
 
     /// A trigger that counts has had its chance; the next one comes.
@@ -308,12 +303,19 @@ impl Engine {
             self.adopt_urgently(now, version, reason, waiting);
             return Swap::Done;
         }
-        if rounds < ROUNDS_MAX && self.wait_for_build(now, reason, waiting, rounds) {
-            return Swap::Awaited;
-        }
-        // Nothing better comes. Where the request does not fit as it is, anything helps.
+        // Where the request does not fit as it is, anything helps.
         let before = self.context();
         let is_too_large = reason == Reason::Overflow || before > self.budget().limit();
+        let gain_max = self.gain_max();
+        let can_gain = if is_too_large || reason == Reason::BodyBytes {
+            gain_max > 0
+        } else {
+            gain_max >= self.budget().amount(self.settings.gain_min).max(1)
+        };
+        if can_gain && rounds < ROUNDS_MAX && self.wait_for_build(now, reason, waiting, rounds) {
+            return Swap::Awaited;
+        }
+        // Nothing better comes.
         match candidate {
             Some(version)
                 if self.is_gain(&version, reason)
@@ -327,9 +329,15 @@ impl Engine {
                 self.skip(reason, Skipped::TooLittleGain { before, after });
                 self.stop(Halt::NoGain { before, after });
             }
-            None if self.is_nothing_to_cover() => {
-                self.skip(reason, Skipped::NothingToCover);
-                let after = before;
+            None if !can_gain => {
+                let after = before.saturating_sub(gain_max);
+                self.skip(
+                    reason,
+                    match gain_max {
+                        0 => Skipped::NothingToCover,
+                        _ => Skipped::TooLittleGain { before, after },
+                    },
+                );
                 self.stop(Halt::NoGain { before, after });
             }
             None => self.skip(reason, Skipped::NotReady),
