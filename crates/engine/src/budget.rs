@@ -62,10 +62,11 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// The largest prompt.
+    /// The largest prompt. At least half of the window: a reserve for answers that was meant for another model must not
+    /// leave nothing for the conversation.
     #[must_use]
     pub fn limit(&self) -> u64 {
-        self.window.saturating_sub(self.output_reserve)
+        self.window - self.output_reserve.min(self.window / 2)
     }
 
     /// What memory and messages may take at most.

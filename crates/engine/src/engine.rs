@@ -9,15 +9,16 @@ mod swap;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use throughline_memory::document::Memory;
 use throughline_transcript::digest::{Chain, Digest};
 use throughline_transcript::message::Message;
 use throughline_transcript::tokens::ContextMeter;
 
 use self::asked::Asked;
-use self::build::Running;
+use self::build::{Drafted, Keeping, Running};
 use self::request::Waiting;
 use crate::budget::{Budget, Time};
-use crate::event::{Event, Halt, Reason};
+use crate::event::{Dropped, Event, Halt, Reason, Skipped, UpdateFailure};
 use crate::input::{Input, Pin};
 use crate::live::Live;
 use crate::output::{Adoption, Output};
@@ -32,15 +33,21 @@ pub struct Engine {
     overhead_tokens: u64,
     overhead_bytes: u64,
     live: Live,
+    /// Whether anything but what was stored is known. A session that was only opened starts nothing.
+    is_awake: bool,
     epoch: u64,
+    /// Swaps in the life of this engine.
+    swaps: u64,
     /// Reasoning in messages before this belongs to another prefix.
     thinking_from: usize,
     adopted: Option<Adopted>,
     past: Option<Past>,
     /// The newest memory by the model that is not adopted.
     ready: Option<Arc<Version>>,
+    /// Number of the version in `ready` that was made to be looked at.
+    prepared: Option<u32>,
     /// The newest draft.
-    draft: Option<Arc<Version>>,
+    draft: Option<Drafted>,
     drafting: Option<Running>,
     updating: Option<Running>,
     tickets: u64,
@@ -54,6 +61,8 @@ pub struct Engine {
     added_tokens: u64,
     last_request: Option<LastRequest>,
     last_request_at: Option<Time>,
+    /// Epoch of the request that was planned and is not answered yet.
+    in_flight: Option<u64>,
     /// Live tokens when the last order was made in this epoch.
     ordered_at: Option<u64>,
     calls_since_order: u32,
@@ -63,9 +72,20 @@ pub struct Engine {
     must_shrink: bool,
     window_learned: Option<u64>,
     halt: Option<Stopped>,
+    /// Live tokens when a swap was taken back: nothing is swapped in by itself before they have grown.
+    undone_at: Option<u64>,
+    /// What was skipped last, so that it is said once.
+    skipped: Option<(Reason, std::mem::Discriminant<Skipped>)>,
     /// The model is not asked before this.
     rest_until: Option<Time>,
+    /// Whether it was said that the model is not asked.
+    is_rest_said: bool,
+    /// Failures of the model in a row.
     failures: u32,
+    /// Failures of drafts in a row.
+    draft_failures: u32,
+    /// Why the model has made no memory since the last one.
+    no_model: Option<UpdateFailure>,
     asked: Option<Asked>,
     waiting: Option<Waiting>,
     outputs: VecDeque<Output>,
@@ -86,11 +106,13 @@ struct SinceSwap {
     requests: u64,
 }
 
-/// Why nothing is compacted, and how large the live messages were when that was found.
+/// Why nothing is compacted, and how things stood when that was found.
 #[derive(Clone, Debug)]
 struct Stopped {
     halt: Halt,
     live_tokens: u64,
+    /// How much could have been covered at most.
+    cut: usize,
 }
 
 /// Everything that an engine needs to go on with a session that was stored.
@@ -195,19 +217,24 @@ impl Engine {
         let mut live = Live::new(cover, snapshot.chain);
         let mut phases = PhaseDetector::default();
         let mut since_swap = SinceSwap::default();
+        let swapped_at = snapshot
+            .adoption
+            .as_ref()
+            .map_or(0, |adoption| adoption.at_messages);
         for message in snapshot.messages {
+            let is_since = live.end() >= swapped_at;
             phases.push(&message);
-            since_swap.turns += u32::from(message.begins_turn());
-            since_swap.tool_calls += live.push(message, &settings.counter).tool_calls;
+            let turns = u32::from(message.begins_turn());
+            let facts = live.push(message, &settings.counter);
+            if is_since {
+                since_swap.turns += turns;
+                since_swap.tool_calls += facts.tool_calls;
+            }
         }
         let epoch = snapshot
             .adoption
             .as_ref()
             .map_or(0, |adoption| adoption.epoch);
-        let thinking_from = snapshot
-            .adoption
-            .as_ref()
-            .map_or(0, |adoption| adoption.at_messages);
         let adopted = snapshot
             .adoption
             .zip(snapshot.version)
@@ -230,11 +257,14 @@ impl Engine {
             overhead_tokens: 0,
             overhead_bytes: 0,
             live,
+            is_awake: false,
             epoch,
-            thinking_from,
+            swaps: 0,
+            thinking_from: swapped_at,
             adopted,
             past: None,
             ready,
+            prepared: None,
             draft: None,
             drafting: None,
             updating: None,
@@ -246,6 +276,7 @@ impl Engine {
             added_tokens: 0,
             last_request: None,
             last_request_at: snapshot.last_request_at,
+            in_flight: None,
             ordered_at: None,
             calls_since_order: 0,
             since_swap,
@@ -254,8 +285,13 @@ impl Engine {
             must_shrink: false,
             window_learned: None,
             halt: None,
+            undone_at: None,
+            skipped: None,
             rest_until: None,
+            is_rest_said: false,
             failures: 0,
+            draft_failures: 0,
+            no_model: None,
             asked: None,
             waiting: None,
             outputs: VecDeque::new(),
@@ -264,12 +300,12 @@ impl Engine {
 
     /// Takes in what happened at `now`. Drain [`Engine::poll`] afterwards.
     pub fn handle(&mut self, now: Time, input: Input) {
+        self.is_awake |= !matches!(
+            input,
+            Input::Overhead { .. } | Input::Configured(_) | Input::Pin(_) | Input::Unpin { .. }
+        );
         match input {
-            Input::Overhead { tokens, bytes } => {
-                self.overhead_tokens = tokens;
-                self.overhead_bytes = bytes;
-                self.look_again();
-            }
+            Input::Overhead { tokens, bytes } => self.overhead(tokens, bytes),
             Input::Appended(message) => self.appended(message),
             Input::Truncated { messages } => self.truncated(messages),
             Input::Cleared => self.cleared(),
@@ -280,7 +316,7 @@ impl Engine {
             Input::Updated { ticket, result } => self.updated(now, ticket, result),
             Input::WaitedEnough => self.waited_enough(now),
             Input::Compact(compaction) => self.compaction_wanted(now, compaction),
-            Input::Cancel => self.cancel(),
+            Input::Cancel => self.cancelled(),
             Input::Undo => self.undo(),
             Input::Pin(pin) => self.pin(pin),
             Input::Unpin { id } => self.unpin(&id),
@@ -289,7 +325,7 @@ impl Engine {
             Input::Given(memory) => self.given(*memory),
             Input::FrameChanged => self.frame_changed(),
         }
-        self.stop_waiting_for_nothing(now);
+        self.go_on(now);
         self.build_if_due(now);
     }
 
@@ -353,8 +389,21 @@ impl Engine {
             version: self.memory().map(|version| version.memory.version),
             ready_cover: self.candidate().map(|version| version.cover()),
             is_updating: self.updating.is_some(),
-            halt: self.halt.as_ref().map(|stopped| stopped.halt.clone()),
+            halt: self
+                .halt
+                .as_ref()
+                .map(|stopped| stopped.halt.clone())
+                .or_else(|| self.rest_halt()),
         }
+    }
+
+    /// The halt of the model alone, while it lasts.
+    fn rest_halt(&self) -> Option<Halt> {
+        let last = self.no_model.clone().filter(|_| self.is_rest_said)?;
+        Some(Halt::Failures {
+            in_a_row: self.settings.failures_max,
+            last,
+        })
     }
 
     /// What a swap would do now; `None` if no memory is ready. [`Input::Compact`] with
@@ -438,23 +487,52 @@ impl Engine {
             + self.live.bytes()
     }
 
+    /// Bytes of the next request if this version were adopted.
+    fn bytes_with(&self, version: &Version) -> u64 {
+        let quoted = self.quoted_by(version.cover());
+        self.overhead_bytes
+            + (version.text.len() + quoted.map_or(0, |request| request.text.len())) as u64
+            + self.live.bytes_from(version.cover())
+    }
+
     /// Whether nothing is to be compacted; ends that where something has changed.
     fn is_halted(&mut self) -> bool {
         let Some(stopped) = &self.halt else {
             return false;
         };
+        let is_final = matches!(stopped.halt, Halt::Overhead { .. });
         let has_grown = self.live.tokens() >= stopped.live_tokens + self.settings.step_tokens();
-        if matches!(stopped.halt, Halt::NoGain { .. }) && has_grown {
+        let can_shrink =
+            || self.context() > self.budget().limit() && self.cut(Keeping::Least) > stopped.cut;
+        if !is_final && (has_grown || can_shrink()) {
             self.look_again();
             return false;
         }
         true
     }
 
+    fn overhead(&mut self, tokens: u64, bytes: u64) {
+        if (tokens, bytes) != (self.overhead_tokens, self.overhead_bytes) {
+            self.overhead_tokens = tokens;
+            self.overhead_bytes = bytes;
+            self.look_again();
+        }
+    }
+
     /// Something has changed on which a halt may have depended.
     fn look_again(&mut self) {
+        self.skipped = None;
         if self.halt.take().is_some() {
             self.event(Event::Resumed);
+        }
+    }
+
+    /// Says that something that was due does not happen; once, until something changes.
+    fn skip(&mut self, due: Reason, reason: Skipped) {
+        let skipped = Some((due, std::mem::discriminant(&reason)));
+        if self.skipped != skipped {
+            self.skipped = skipped;
+            self.event(Event::Skipped { due, reason });
         }
     }
 
@@ -468,6 +546,7 @@ impl Engine {
         self.halt = Some(Stopped {
             halt,
             live_tokens: self.live.tokens(),
+            cut: self.cut(Keeping::Least),
         });
     }
 
@@ -485,6 +564,10 @@ impl Engine {
         if is_other_counter {
             self.recount();
         }
+        if self.settings.mode == Mode::Off && self.asked.is_none() {
+            self.give_up_builds(Dropped::Cancelled);
+        }
+        self.undone_at = None;
         self.look_again();
     }
 
@@ -502,6 +585,7 @@ impl Engine {
         let draft = self
             .draft
             .as_ref()
+            .map(|draft| &draft.version)
             .filter(usable)
             .filter(|_| self.may_use_drafts());
         match (ready, draft) {
@@ -526,38 +610,29 @@ impl Engine {
         self.pins.push(pin);
     }
 
+    /// The fact leaves the ledger with the next swap.
     fn unpin(&mut self, id: &str) {
-        let Some(at) = self.pins.iter().position(|pin| pin.id == id) else {
-            return;
-        };
-        let pin = self.pins.remove(at);
-        for slot in [&mut self.ready, &mut self.draft] {
-            if let Some(version) = slot.take() {
-                *slot = Some(Arc::new(
-                    Version::clone(&version).without_pin(&pin, &self.settings),
-                ));
-            }
-        }
+        self.pins.retain(|pin| pin.id != id);
     }
 
-    fn given(&mut self, mut memory: throughline_memory::document::Memory) {
+    fn given(&mut self, memory: Memory) {
         let cover = memory.cover.messages;
-        let Some(chain) = self
+        let fits = self
             .live
             .chain_at(cover)
-            .filter(|chain| memory.cover.digest == chain.to_string())
-        else {
+            .is_some_and(|chain| memory.cover.digest == chain.to_string());
+        if !fits {
             self.event(Event::Skipped {
                 due: Reason::Given,
-                reason: crate::event::Skipped::NothingToCover,
+                reason: Skipped::NothingToCover,
             });
             return;
-        };
-        memory.cover.digest = chain.to_string();
+        }
+        // What was made, or is being made, on the ground of another memory would undo the edit.
+        self.give_up_builds(Dropped::Overtaken);
+        self.ready = None;
+        self.draft = None;
         let version = Version::new(memory, VersionOrigin::Given, &self.settings);
         self.adopt(Arc::new(version), Reason::Given, None);
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -113,6 +113,14 @@ pub enum Event {
         /// Tokens.
         window: u64,
     },
+    /// The provider reports far fewer tokens than were sent: a server that cuts the front of long prompts. The report is
+    /// not believed.
+    SeemsCut {
+        /// Tokens that were sent, estimated.
+        estimated: u64,
+        /// Tokens that were reported.
+        reported: u64,
+    },
     /// What became of a compaction that somebody asked for. Each has one outcome.
     Compaction {
         /// The id that it was asked under.
@@ -178,6 +186,13 @@ pub enum Refused {
     OtherCover,
     /// It says nothing.
     Empty,
+    /// It is larger than it may be, and its ledger alone is.
+    OverCap {
+        /// Its tokens.
+        tokens: u64,
+        /// What it may have.
+        tokens_max: u64,
+    },
 }
 
 /// Why no memory came.

@@ -64,6 +64,12 @@ impl Live {
         &self.messages
     }
 
+    /// Counts all messages again.
+    pub(crate) fn recount(&mut self, counter: &Counter) {
+        recount(&self.messages, &mut self.facts, counter);
+        self.tokens = self.facts.iter().map(|facts| facts.tokens).sum();
+    }
+
     pub(crate) fn push(&mut self, message: Message, counter: &Counter) -> Facts {
         let mut chain = Chain::at(self.chain_at(self.end()).unwrap_or(self.chain));
         let facts = Facts {
@@ -155,14 +161,21 @@ impl Live {
         }
     }
 
-    /// The legal cut that keeps at most `keep` tokens, or as few more as there must be: index over the whole
+    /// The legal cut that keeps at most as much as `keep` says, or as little more as there must be: index over the whole
     /// transcript.
+    ///
+    /// Messages that no model has answered yet are kept whatever they take: nobody has read them.
     pub(crate) fn cut(
         &self,
-        keep: u64,
+        keep: Keep,
         latest_request: LatestRequest,
         tail_begins: TailBegins,
     ) -> usize {
+        let answered = self
+            .messages
+            .iter()
+            .rposition(|message| message.role == Role::Assistant)
+            .map_or(0, |last| last + 1);
         let cuts = legal_cuts_by(
             &self.messages,
             Rules {
@@ -171,21 +184,75 @@ impl Live {
             },
         );
         let mut wanted = self.messages.len();
-        let mut sum = 0u64;
-        while let Some(before) = wanted.checked_sub(1) {
-            sum = sum.saturating_add(self.facts[before].tokens);
-            if sum > keep {
+        let mut sum = Keep {
+            tokens: 0,
+            bytes: 0,
+        };
+        for (index, facts) in self.facts.iter().enumerate().rev() {
+            sum.tokens = sum.tokens.saturating_add(facts.tokens);
+            sum.bytes = sum.bytes.saturating_add(facts.bytes);
+            if sum.tokens > keep.tokens || sum.bytes > keep.bytes {
                 break;
             }
-            wanted = before;
+            wanted = index;
         }
-        let cut = cuts
+        // Where the request is covered, all of it is: it is quoted as a whole.
+        let request = self.latest_request().map_or((0, 0), |request| {
+            (request.range.0 - self.first, request.range.1 - self.first)
+        });
+        let mut cuts = cuts
+            .into_iter()
+            .take_while(|cut| *cut <= answered)
+            .filter(|cut| *cut <= request.0 || *cut >= request.1);
+        let mut chosen = 0;
+        for cut in cuts.by_ref() {
+            chosen = cut;
+            if cut >= wanted {
+                break;
+            }
+        }
+        self.first + chosen
+    }
+
+    /// Index after the last message up to which the transcript can be sent with something said behind it: what belongs
+    /// to calls without results is left out.
+    pub(crate) fn settled_end(&self) -> usize {
+        let messages = &self.messages;
+        let Some(newest) = messages
             .iter()
-            .find(|cut| **cut >= wanted)
-            .or(cuts.last())
-            .copied()
-            .unwrap_or(0);
-        self.first + cut
+            .rposition(|message| message.tool_calls().any(|call| !call.is_server_side))
+        else {
+            return self.end();
+        };
+        let mut first = newest;
+        while let Some(before) = first.checked_sub(1)
+            && messages[before].role == Role::Assistant
+        {
+            // A batch, and the reasoning before it, can be spread over items that follow each other.
+            first = before;
+        }
+        let results: Vec<_> = messages[first..]
+            .iter()
+            .flat_map(Message::tool_results)
+            .map(|result| &result.call_id)
+            .collect();
+        let is_open = messages[first..]
+            .iter()
+            .flat_map(Message::tool_calls)
+            .any(|call| !call.is_server_side && !results.contains(&&call.id));
+        if is_open {
+            self.first + first
+        } else {
+            self.end()
+        }
+    }
+
+    /// Whether the model has said all that it had to say to what came before.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.messages
+            .last()
+            .is_some_and(|last| last.role == Role::Assistant)
+            && !ends_with_open_calls(&self.messages)
     }
 
     /// Where the latest request of the user begins and ends, and its text, if all of it is here.
@@ -200,6 +267,20 @@ impl Live {
             &self.messages[first..first + count],
         ))
     }
+}
+
+/// Counts the tokens of messages again.
+pub(crate) fn recount(messages: &[Message], facts: &mut [Facts], counter: &Counter) {
+    for (message, facts) in messages.iter().zip(facts) {
+        facts.tokens = counter.message(message) as u64;
+    }
+}
+
+/// How much of the end is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Keep {
+    pub(crate) tokens: u64,
+    pub(crate) bytes: u64,
 }
 
 /// A request of the user.
@@ -234,7 +315,7 @@ impl Request {
 }
 
 /// Whether somebody waits for an answer to a call of a tool.
-pub(crate) fn ends_with_open_calls(messages: &[Message]) -> bool {
+fn ends_with_open_calls(messages: &[Message]) -> bool {
     messages.last().is_some_and(|last| {
         last.role == Role::Assistant && last.tool_calls().any(|call| !call.is_server_side)
     })

@@ -1,9 +1,11 @@
 //! Memories as the engine has them: rendered, measured, numbered.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use throughline_memory::document::{Entry, Item, Memory, Origin, Provenance, Section, Status};
-use throughline_memory::render::restoring;
+use throughline_memory::render::{markdown, restoring};
+use throughline_memory::update::fit;
 use throughline_transcript::digest::Digest;
 use throughline_transcript::message::Message;
 
@@ -97,19 +99,83 @@ impl Version {
         Self::new(self.memory, self.origin, settings)
     }
 
-    /// The version with all pinned facts in the ledger.
-    pub(crate) fn with_pins(mut self, pins: &[Pin], settings: &Settings) -> Self {
-        let missing: Vec<&Pin> = pins
-            .iter()
-            .filter(|pin| {
-                !self.memory.items.iter().any(|item| {
-                    item.entry.section() == Section::Corrections && item.entry.text() == pin.text
-                })
-            })
-            .collect();
-        if missing.is_empty() {
+    /// The version with its ledger complete: with everything that is pinned and what the ledger of `adopted` holds, and
+    /// without what is not pinned any more.
+    ///
+    /// A memory that was begun before a swap knows the ledger of another memory; both are made of the same messages,
+    /// but a person may have added something to one of them. What would be too much for the cap is not added.
+    pub(crate) fn completed(
+        self,
+        adopted: Option<&Version>,
+        pins: &[Pin],
+        settings: &Settings,
+    ) -> Self {
+        let pinned: Vec<String> = pins.iter().map(pin_id).collect();
+        let is_let_go = |id: &str| id.starts_with(PIN) && !pinned.iter().any(|pin| pin == id);
+        let mut items: Vec<Item> = pins.iter().map(pinned_item).collect();
+        items.extend(adopted.iter().flat_map(|adopted| {
+            adopted
+                .memory
+                .items
+                .iter()
+                .filter(|item| item.entry.section().is_ledger() && item.status == Status::Active)
+                .cloned()
+        }));
+        items.retain(|item| !is_let_go(&item.id));
+        let has_let_go = self.memory.items.iter().any(|item| is_let_go(&item.id));
+        let mut known: HashSet<&str> = HashSet::new();
+        for item in &self.memory.items {
+            if item.entry.section().is_ledger() {
+                known.insert(item.entry.text());
+            }
+            known.insert(&item.id);
+        }
+        let mut missing: Vec<Item> = Vec::new();
+        for item in items {
+            let is_known = known.contains(item.id.as_str())
+                || known.contains(item.entry.text())
+                || missing.iter().any(|other| other.entry == item.entry);
+            if !is_known {
+                missing.push(item);
+            }
+        }
+        if missing.is_empty() && !has_let_go {
             return self;
         }
+        let mut memory = self.memory;
+        memory.items.retain(|item| !is_let_go(&item.id));
+        let plain = Self::new(memory, self.origin, settings);
+        if missing.is_empty() {
+            return plain;
+        }
+        // Everything else makes room for the ledger; where even that is not enough, for what is pinned.
+        let completed = plain.clone().with_ledger(missing.clone(), settings);
+        if let Some(fitted) = completed.fitted(settings) {
+            return fitted;
+        }
+        missing.retain(|item| item.id.starts_with(PIN));
+        plain.with_ledger(missing, settings)
+    }
+
+    /// The version within its cap; `None` if the ledger would have to be cut for that.
+    pub(crate) fn fitted(self, settings: &Settings) -> Option<Self> {
+        if self.tokens <= settings.memory_tokens_max {
+            return Some(self);
+        }
+        let count = |text: &str| settings.counter.text(text);
+        let frame = self
+            .tokens
+            .saturating_sub(count(&markdown::render(&self.memory)) as u64);
+        let limit = settings.memory_tokens_max.saturating_sub(frame);
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let fitted = fit(self.memory, limit, &count);
+        if fitted.is_ledger_cut() {
+            return None;
+        }
+        Some(Self::new(fitted.memory, self.origin, settings))
+    }
+
+    fn with_ledger(mut self, missing: Vec<Item>, settings: &Settings) -> Self {
         let at = self
             .memory
             .items
@@ -117,37 +183,37 @@ impl Version {
             .rposition(|item| item.entry.section() <= Section::Corrections)
             .map_or(0, |last| last + 1);
         let version = self.memory.version;
-        let items = missing.into_iter().map(|pin| Item {
-            id: pin_id(pin),
-            entry: Entry::Correction {
-                text: pin.text.clone(),
-            },
-            origin: Origin::User,
-            provenance: Provenance {
-                message: pin.message,
-                at_ms: None,
-            },
-            status: Status::Active,
+        let items = missing.into_iter().map(|item| Item {
             touched: version,
+            ..item
         });
         self.memory.items.splice(at..at, items);
         Self::new(self.memory, self.origin, settings)
     }
-
-    /// The version without what was pinned as `pin`.
-    pub(crate) fn without_pin(mut self, pin: &Pin, settings: &Settings) -> Self {
-        let id = pin_id(pin);
-        let count = self.memory.items.len();
-        self.memory.items.retain(|item| item.id != id);
-        if self.memory.items.len() == count {
-            return self;
-        }
-        Self::new(self.memory, self.origin, settings)
-    }
 }
 
+/// What ids of pinned facts begin with: they are the only items of the ledger that can be taken out again.
+const PIN: &str = "pin-";
+
 fn pin_id(pin: &Pin) -> String {
-    Item::id_for(Section::Corrections, pin.message, &pin.text)
+    let id = Item::id_for(Section::Corrections, pin.message, &pin.text);
+    format!("{PIN}{id}")
+}
+
+fn pinned_item(pin: &Pin) -> Item {
+    Item {
+        id: pin_id(pin),
+        entry: Entry::Correction {
+            text: pin.text.clone(),
+        },
+        origin: Origin::User,
+        provenance: Provenance {
+            message: pin.message,
+            at_ms: None,
+        },
+        status: Status::Active,
+        touched: 0,
+    }
 }
 
 /// What was before a swap: enough to take it back.

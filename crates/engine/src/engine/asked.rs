@@ -7,6 +7,7 @@ use super::build::Keeping;
 use crate::budget::Time;
 use crate::event::{Dropped, Event, Outcome, Reason};
 use crate::input::{Compaction, Swapping};
+use crate::output::Ticket;
 use crate::settings::Compactor;
 use crate::version::{Version, VersionOrigin};
 
@@ -14,104 +15,162 @@ use crate::version::{Version, VersionOrigin};
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     compaction: Compaction,
+    /// The order whose memory is waited for.
+    ticket: Ticket,
 }
 
 impl Engine {
     pub(super) fn compaction_wanted(&mut self, now: Time, compaction: Compaction) {
         let id = compaction.id;
-        if let Some(asked) = &self.asked {
-            let is_same = compaction.focus.is_none() || compaction.focus == asked.compaction.focus;
-            let outcome = if is_same {
+        let outcome = match &self.asked {
+            Some(asked)
+                if compaction.swapping == asked.compaction.swapping
+                    && (compaction.focus.is_none()
+                        || compaction.focus == asked.compaction.focus) =>
+            {
                 Outcome::Joined
-            } else {
-                Outcome::Refused {
-                    reason: "another compaction is running".to_owned(),
-                }
-            };
-            self.event(Event::Compaction { id, outcome });
-            return;
-        }
-        if compaction.focus.is_none() && self.updating.is_some() {
-            // What the background makes is what is asked for.
-            self.asked = Some(Asked { compaction });
-            return;
-        }
-        self.give_up_update(Dropped::Cancelled);
-        self.give_up_draft(Dropped::Cancelled);
-        let reason = Reason::Asked(compaction.by);
-        let focus = compaction.focus.clone();
-        // A draft of the same cover without the focus, or made before, is not what is asked for.
-        self.draft = None;
-        let is_ordered = self.order_draft(now, reason, Keeping::Usual, focus.clone())
-            || self.order_draft(now, reason, Keeping::Least, focus);
-        if !is_ordered {
-            self.event(Event::Compaction {
-                id,
-                outcome: Outcome::Refused {
-                    reason: "there is nothing to compact".to_owned(),
-                },
-            });
-            return;
-        }
-        self.asked = Some(Asked { compaction });
-    }
-
-    /// The memory that was asked for is there.
-    pub(super) fn finish_asked(&mut self, version: &Arc<Version>) {
-        let Some(asked) = self.asked.take() else {
-            return;
-        };
-        let id = asked.compaction.id;
-        let outcome = match asked.compaction.swapping {
-            Swapping::Preview => {
-                let is_kept = version.origin != VersionOrigin::Draft;
-                let version = if is_kept {
-                    Arc::clone(version)
-                } else {
-                    self.keep(Version::clone(version))
-                };
-                self.ready = Some(version);
-                Outcome::Prepared
             }
-            Swapping::AtOnce => {
-                if self.context_with(version) >= self.context() {
-                    Outcome::Refused {
-                        reason: "the memory is not smaller than what it stands for".to_owned(),
-                    }
-                } else {
-                    let reason = Reason::Asked(asked.compaction.by);
-                    self.adopt(Arc::clone(version), reason, None);
-                    Outcome::Committed {
-                        version: self.number,
-                    }
-                }
-            }
+            Some(_) => Outcome::Refused {
+                reason: "another compaction is running".to_owned(),
+            },
+            None => match self.begin_asked(now, compaction) {
+                None => return,
+                Some(outcome) => outcome,
+            },
         };
         self.event(Event::Compaction { id, outcome });
     }
 
-    /// The model has not made the memory that was asked for.
-    pub(super) fn finish_asked_without_model(&mut self, why: &str) {
-        if self.asked.is_none() {
+    /// Begins a compaction; gives its outcome if that is known at once.
+    fn begin_asked(&mut self, now: Time, compaction: Compaction) -> Option<Outcome> {
+        let by = compaction.by;
+        if compaction.focus.is_none() {
+            if compaction.swapping == Swapping::AtOnce
+                && let Some(version) = self.prepared()
+            {
+                return Some(self.adopt_asked(&version, Reason::Asked(by)));
+            }
+            // What the background makes is what is asked for.
+            if let Some(running) = self.updating.as_ref().or(self.drafting.as_ref()) {
+                let ticket = running.ticket;
+                self.asked = Some(Asked { compaction, ticket });
+                return None;
+            }
+        }
+        let keeping = [Keeping::Usual, Keeping::Least, Keeping::Nothing]
+            .into_iter()
+            .find(|keeping| self.gain_of(self.cut(*keeping)) > 0);
+        let Some(keeping) = keeping else {
+            return Some(Outcome::Refused {
+                reason: "there is nothing to compact".to_owned(),
+            });
+        };
+        self.give_up_builds(Dropped::Cancelled);
+        // A draft of the same cover that was made before, or without the focus, is not what is asked for.
+        self.draft = None;
+        let focus = compaction.focus.clone();
+        self.order(now, Reason::Asked(by), keeping, focus);
+        let Some(running) = &self.drafting else {
+            return Some(Outcome::Refused {
+                reason: "no memory can be ordered".to_owned(),
+            });
+        };
+        let ticket = running.ticket;
+        self.asked = Some(Asked { compaction, ticket });
+        None
+    }
+
+    /// The memory that was made to be looked at, if it can still be swapped in.
+    fn prepared(&self) -> Option<Arc<Version>> {
+        self.candidate()
+            .filter(|version| self.prepared == Some(version.memory.version))
+            .cloned()
+    }
+
+    /// What was asked for is now made by another order.
+    pub(super) fn hand_over_asked(&mut self, from: Ticket, to: Ticket) {
+        if let Some(asked) = &mut self.asked
+            && asked.ticket == from
+        {
+            asked.ticket = to;
+        }
+    }
+
+    /// The memory of the order is there.
+    pub(super) fn finish_asked(&mut self, ticket: Ticket, version: &Arc<Version>) {
+        let Some(asked) = self.asked.take_if(|asked| asked.ticket == ticket) else {
+            return;
+        };
+        let outcome = match asked.compaction.swapping {
+            Swapping::Preview => {
+                let version = match version.origin {
+                    VersionOrigin::Draft => self.keep(Version::clone(version)),
+                    VersionOrigin::Model | VersionOrigin::Given => Arc::clone(version),
+                };
+                self.prepared = Some(version.memory.version);
+                self.ready = Some(version);
+                Outcome::Prepared
+            }
+            Swapping::AtOnce => self.adopt_asked(version, Reason::Asked(asked.compaction.by)),
+        };
+        let id = asked.compaction.id;
+        self.event(Event::Compaction { id, outcome });
+    }
+
+    fn adopt_asked(&mut self, version: &Arc<Version>, reason: Reason) -> Outcome {
+        if self.context_with(version) >= self.context() {
+            return Outcome::Refused {
+                reason: "the memory is not smaller than what it stands for".to_owned(),
+            };
+        }
+        let version = self.adopt(Arc::clone(version), reason, None);
+        Outcome::Committed { version }
+    }
+
+    /// The model has not made the memory of the order.
+    pub(super) fn finish_asked_without_model(&mut self, ticket: Ticket, why: &str) {
+        if self
+            .asked
+            .as_ref()
+            .is_none_or(|asked| asked.ticket != ticket)
+        {
             return;
         }
         let draft = self
             .draft
-            .clone()
+            .as_ref()
+            .map(|draft| Arc::clone(&draft.version))
             .filter(|_| self.may_use_drafts() && self.settings.compactor == Compactor::Model);
         match draft {
             Some(draft) => {
-                self.fell_back("failed", why);
-                self.finish_asked(&draft);
+                self.fell_back();
+                self.finish_asked(ticket, &draft);
             }
-            None => self.end_asked(Outcome::Refused {
-                reason: format!("{why}; the history is kept as it is"),
-            }),
+            None => self.end_asked(
+                ticket,
+                Outcome::Refused {
+                    reason: format!("{why}; the history is kept as it is"),
+                },
+            ),
         }
     }
 
-    pub(super) fn end_asked(&mut self, outcome: Outcome) {
-        if let Some(asked) = self.asked.take() {
+    /// A swap covers what the order was to cover.
+    pub(super) fn asked_is_overtaken(&mut self, ticket: Ticket) {
+        let Some(version) = self.memory().map(|version| version.memory.version) else {
+            return;
+        };
+        if self
+            .asked
+            .as_ref()
+            .is_some_and(|asked| asked.compaction.swapping == Swapping::AtOnce)
+        {
+            self.end_asked(ticket, Outcome::Committed { version });
+        }
+    }
+
+    pub(super) fn end_asked(&mut self, ticket: Ticket, outcome: Outcome) {
+        if let Some(asked) = self.asked.take_if(|asked| asked.ticket == ticket) {
             self.event(Event::Compaction {
                 id: asked.compaction.id,
                 outcome,
@@ -119,9 +178,8 @@ impl Engine {
         }
     }
 
-    pub(super) fn cancel(&mut self) {
-        self.give_up_update(Dropped::Cancelled);
-        self.give_up_draft(Dropped::Cancelled);
-        self.end_asked(Outcome::Discarded);
+    pub(super) fn cancelled(&mut self) {
+        self.give_up_builds(Dropped::Cancelled);
+        self.wait_no_more();
     }
 }

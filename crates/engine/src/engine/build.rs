@@ -10,7 +10,7 @@ use crate::budget::{Mark, Time};
 use crate::event::{
     BuildKind, Dropped, Event, Halt, Outcome, Reason, Refused, Skipped, UpdateFailure,
 };
-use crate::live::ends_with_open_calls;
+use crate::live::Keep;
 use crate::output::{Order, Output, Plan, Ticket, UpdateOrder};
 use crate::settings::{Compactor, Mode};
 use crate::version::{Version, VersionOrigin};
@@ -19,11 +19,19 @@ use crate::version::{Version, VersionOrigin};
 #[derive(Clone, Debug)]
 pub(super) struct Running {
     pub(super) ticket: Ticket,
-    pub(super) epoch: u64,
+    /// Swaps before it was ordered.
+    pub(super) swaps: u64,
     pub(super) cover: usize,
     pub(super) at: Time,
     pub(super) reason: Reason,
     pub(super) order: Order,
+}
+
+/// A draft, and what it was made of.
+#[derive(Clone, Debug)]
+pub(super) struct Drafted {
+    pub(super) version: Arc<Version>,
+    running: Running,
 }
 
 /// How much of the end an order leaves out.
@@ -33,12 +41,21 @@ pub(super) enum Keeping {
     Usual,
     /// As little as cuts allow.
     Least,
+    /// Not even the latest request, if it was answered and there is nothing else to cover.
+    Nothing,
 }
+
+/// No memory takes less, tokens: what says that it is one takes most of that.
+const MEMORY_TOKENS_MIN: u64 = 100;
 
 impl Engine {
     /// Orders a memory if one is due.
     pub(super) fn build_if_due(&mut self, now: Time) {
-        if self.settings.mode != Mode::Instant || self.drafting.is_some() || self.is_halted() {
+        if self.settings.mode != Mode::Instant
+            || !self.is_awake
+            || self.drafting.is_some()
+            || self.is_halted()
+        {
             return;
         }
         let Some(reason) = self.build_reason() else {
@@ -47,7 +64,9 @@ impl Engine {
         if self.is_overhead_too_large() {
             return;
         }
-        self.order_draft(now, reason, Keeping::Usual, None);
+        if !self.order(now, reason, Keeping::Usual, None) && self.gain_max() == 0 {
+            self.skip(reason, Skipped::NothingToCover);
+        }
     }
 
     fn build_reason(&self) -> Option<Reason> {
@@ -56,29 +75,44 @@ impl Engine {
             .settings
             .body_bytes_max
             .is_some_and(|max| self.bytes() >= max / 2);
-        let step = self.settings.step_tokens();
-        let Some(ordered_at) = self.ordered_at else {
-            return match (is_filling, is_heavy) {
-                (true, _) => Some(Reason::SoftMark),
-                (false, true) => Some(Reason::BodyBytes),
-                (false, false) => self.triggered().filter(|_| self.candidate().is_none()),
-            };
+        let reason = match (is_filling, is_heavy) {
+            (true, _) => Reason::SoftMark,
+            (false, true) => Reason::BodyBytes,
+            (false, false) => self.triggered().filter(|_| self.candidate().is_none())?,
         };
+        let Some(ordered_at) = self.ordered_at else {
+            return Some(reason);
+        };
+        let step = self.settings.step_tokens();
         let growth = self.live.tokens().saturating_sub(ordered_at);
-        let is_break =
-            self.settings.step.at_breaks
-                && growth >= step / 2
-                && self.live.messages().last().is_some_and(|last| {
-                    last.role == throughline_transcript::message::Role::Assistant
-                })
-                && !ends_with_open_calls(self.live.messages());
+        let is_break = self.settings.step.at_breaks && growth >= step / 2 && self.live.is_at_rest();
         let has_called = self
             .settings
             .step
             .tool_calls
             .is_some_and(|calls| self.calls_since_order >= calls);
-        ((growth >= step || is_break || has_called) && (is_filling || is_heavy))
-            .then_some(Reason::Grown)
+        (growth >= step || is_break || has_called).then_some(Reason::Grown)
+    }
+
+    /// The most by which a memory can make the context smaller, tokens. 0 if none can be made: the latest request is the
+    /// first message, or calls are open.
+    pub(super) fn gain_max(&self) -> u64 {
+        self.gain_of(self.cut(Keeping::Least))
+    }
+
+    /// The most by which a memory of that cover can make the context smaller.
+    pub(super) fn gain_of(&self, cut: usize) -> u64 {
+        if cut <= self.live.first() {
+            return 0;
+        }
+        let covered = self
+            .live
+            .tokens()
+            .saturating_sub(self.live.tokens_from(cut));
+        let memory = self.adopted.as_ref().map_or(0, |adopted| adopted.tokens);
+        self.meter
+            .calibration()
+            .apply((covered + memory).saturating_sub(MEMORY_TOKENS_MIN))
     }
 
     /// Whether no compaction can bring the context below its mark; says so once.
@@ -99,11 +133,17 @@ impl Engine {
     }
 
     /// Where a memory would end.
-    fn cut(&self, keeping: Keeping) -> usize {
+    pub(super) fn cut(&self, keeping: Keeping) -> usize {
         let budget = self.budget();
         let keep = match keeping {
-            Keeping::Usual => budget.amount(self.settings.keep),
-            Keeping::Least => 0,
+            Keeping::Usual => Keep {
+                tokens: budget.amount(self.settings.keep),
+                bytes: self.settings.body_bytes_max.map_or(u64::MAX, |max| max / 4),
+            },
+            Keeping::Least | Keeping::Nothing => Keep {
+                tokens: 0,
+                bytes: 0,
+            },
         };
         let begins = self.settings.tail_begins;
         let cut = self.live.cut(keep, LatestRequest::InTail, begins);
@@ -118,15 +158,16 @@ impl Engine {
             .settings
             .body_bytes_max
             .is_none_or(|max| self.live.bytes_from(cut) + self.overhead_bytes < max / 2);
-        if after(cut) <= goal && is_light {
+        let may_cover_request = keeping == Keeping::Nothing && self.live.is_at_rest();
+        if after(cut) <= goal && is_light && !(may_cover_request && cut <= self.live.first()) {
             return cut;
         }
         // A tool loop that fills the window: its request is quoted behind the memory.
         cut.max(self.live.cut(keep, LatestRequest::MayBeCovered, begins))
     }
 
-    /// Orders a draft; says whether there was anything to cover.
-    pub(super) fn order_draft(
+    /// Orders a memory: a draft, or the model's if there is a draft already. Says whether one is made now.
+    pub(super) fn order(
         &mut self,
         now: Time,
         reason: Reason,
@@ -136,20 +177,27 @@ impl Engine {
         self.ordered_at = Some(self.live.tokens());
         self.calls_since_order = 0;
         let cut = self.cut(keeping);
-        if cut <= self.live.first() {
-            self.event(Event::Skipped {
-                due: reason,
-                reason: Skipped::NothingToCover,
-            });
+        if self.gain_of(cut) == 0 {
             return false;
         }
         if focus.is_none()
-            && self
-                .draft
-                .as_ref()
-                .is_some_and(|draft| draft.cover() == cut)
+            && let Some(draft) = &self.draft
+            && draft.version.cover() == cut
         {
-            return false;
+            let is_made = self
+                .ready
+                .as_ref()
+                .is_some_and(|ready| ready.cover() >= cut);
+            if is_made || !self.wants_model(now) {
+                return false;
+            }
+            let draft = draft.clone();
+            let running = Running {
+                reason,
+                ..draft.running
+            };
+            self.order_update(now, running, &draft.version);
+            return true;
         }
         let prior = self
             .ready
@@ -186,7 +234,7 @@ impl Engine {
         });
         self.drafting = Some(Running {
             ticket: order.ticket,
-            epoch: self.epoch,
+            swaps: self.swaps,
             cover: cut,
             at: now,
             reason,
@@ -225,32 +273,49 @@ impl Engine {
         });
         match version {
             Ok(version) => {
+                // The number is the one that it has if it is adopted, so that it need not be written again then.
+                let version = version.numbered(self.number.saturating_add(1), &self.settings);
                 let draft = Arc::new(version);
-                self.draft = Some(Arc::clone(&draft));
+                self.draft_failures = 0;
+                self.draft = Some(Drafted {
+                    version: Arc::clone(&draft),
+                    running: running.clone(),
+                });
                 if self.wants_model(now) {
                     self.order_update(now, running, &draft);
-                } else if self.settings.compactor == Compactor::Model && self.updating.is_none() {
-                    self.finish_asked_without_model("the model is not asked after its failures");
-                } else if self.settings.compactor == Compactor::Extractive {
-                    self.finish_asked(&draft);
+                } else {
+                    self.finish_asked(ticket, &draft);
                 }
             }
-            Err(reason) => {
-                self.event(Event::Failed {
-                    ticket,
-                    kind,
-                    reason: reason.clone(),
-                    in_a_row: 1,
-                });
-                self.end_asked(Outcome::Refused {
-                    reason: reason.message,
-                });
-            }
+            Err(reason) => self.draft_failed(ticket, reason),
         }
-        self.go_on_waiting(now, kind);
     }
 
-    fn wants_model(&self, now: Time) -> bool {
+    fn draft_failed(&mut self, ticket: Ticket, reason: UpdateFailure) {
+        self.draft_failures += 1;
+        let in_a_row = self.draft_failures;
+        self.event(Event::Failed {
+            ticket,
+            kind: BuildKind::Draft,
+            reason: reason.clone(),
+            in_a_row,
+        });
+        if in_a_row >= self.settings.failures_max {
+            self.draft_failures = 0;
+            self.stop(Halt::Failures {
+                in_a_row,
+                last: reason.clone(),
+            });
+        }
+        self.end_asked(
+            ticket,
+            Outcome::Refused {
+                reason: reason.message,
+            },
+        );
+    }
+
+    pub(super) fn wants_model(&self, now: Time) -> bool {
         self.settings.compactor == Compactor::Model
             && self.updating.is_none()
             && (self.asked.is_some() || self.rest_until.is_none_or(|until| now >= until))
@@ -261,9 +326,11 @@ impl Engine {
             ticket: self.next_ticket(),
             ..drafted.order
         };
-        if self.rest_until.take().is_some() {
+        self.rest_until = None;
+        if std::mem::take(&mut self.is_rest_said) {
             self.event(Event::Resumed);
         }
+        self.hand_over_asked(drafted.ticket, order.ticket);
         self.event(Event::BuildStarted {
             ticket: order.ticket,
             kind: BuildKind::Model,
@@ -276,7 +343,7 @@ impl Engine {
         });
         self.updating = Some(Running {
             ticket: order.ticket,
-            epoch: self.epoch,
+            swaps: self.swaps,
             cover: drafted.cover,
             at: now,
             reason: drafted.reason,
@@ -285,11 +352,11 @@ impl Engine {
                 ..order.clone()
             },
         });
-        let mut live = self.plan();
-        if ends_with_open_calls(self.live.messages()) {
-            // Nothing may be said between a call and its result.
-            live.end -= 1;
-        }
+        // Nothing may be said between a call and its result.
+        let live = Plan {
+            end: self.live.settled_end(),
+            ..self.plan()
+        };
         self.outputs.push_back(Output::Update(UpdateOrder {
             order,
             draft: Arc::new(draft.memory.clone()),
@@ -311,35 +378,33 @@ impl Engine {
             return;
         };
         let kind = BuildKind::Model;
-        if running.epoch + 1 < self.epoch {
+        if running.swaps + 1 < self.swaps {
             self.drop_late(ticket, Dropped::TwoSwaps);
-        } else if running.cover <= self.live.first() {
-            self.drop_late(ticket, Dropped::Overtaken);
-        } else {
-            let version = result.and_then(|memory| {
-                self.accept(now, &running, kind, memory)
-                    .map_err(|message| UpdateFailure {
-                        class: "refused".to_owned(),
-                        message,
-                        retry_after_ms: None,
-                    })
-            });
-            match version {
-                Ok(version) => {
-                    self.failures = 0;
-                    let version = self.keep(version);
-                    self.ready = Some(Arc::clone(&version));
-                    self.finish_asked(&version);
-                }
-                Err(reason) => self.failed(now, ticket, reason),
-            }
+            return;
         }
-        self.go_on_waiting(now, kind);
+        let version = result.and_then(|memory| {
+            self.accept(now, &running, kind, memory)
+                .map_err(|message| UpdateFailure {
+                    class: "refused".to_owned(),
+                    message,
+                    retry_after_ms: None,
+                })
+        });
+        match version {
+            Ok(version) => {
+                self.failures = 0;
+                self.no_model = None;
+                let version = self.keep(version);
+                self.ready = Some(Arc::clone(&version));
+                self.finish_asked(ticket, &version);
+            }
+            Err(reason) => self.failed(now, ticket, reason),
+        }
     }
 
     fn drop_late(&mut self, ticket: Ticket, reason: Dropped) {
         self.event(Event::Dropped { ticket, reason });
-        self.end_asked(Outcome::Discarded);
+        self.end_asked(ticket, Outcome::Discarded);
     }
 
     fn failed(&mut self, now: Time, ticket: Ticket, reason: UpdateFailure) {
@@ -350,19 +415,21 @@ impl Engine {
             reason: reason.clone(),
             in_a_row: self.failures,
         });
+        self.no_model = Some(reason.clone());
         let mut rest = reason.retry_after_ms;
         if self.failures >= self.settings.failures_max {
             self.event(Event::Halted(Halt::Failures {
                 in_a_row: self.failures,
                 last: reason.clone(),
             }));
+            self.is_rest_said = true;
             self.failures = 0;
             rest = Some(rest.unwrap_or(0).max(self.settings.failure_rest_ms));
         }
         if let Some(rest) = rest {
             self.rest_until = Some(now + rest);
         }
-        self.finish_asked_without_model(&reason.message);
+        self.finish_asked_without_model(ticket, &reason.message);
     }
 
     /// Checks a memory against what was ordered and against the history as it is now.
@@ -408,6 +475,24 @@ impl Engine {
             });
             return Err("the history has changed since".to_owned());
         }
+        let version = self.with_ledger(version);
+        let version =
+            if self.settings.memory_tokens_max >= version.tokens || kind == BuildKind::Draft {
+                version
+            } else {
+                let tokens = version.tokens;
+                let tokens_max = self.settings.memory_tokens_max;
+                match version.fitted(&self.settings) {
+                    Some(fitted) => fitted,
+                    None => {
+                        return refused(
+                            self,
+                            Refused::OverCap { tokens, tokens_max },
+                            "the memory is larger than it may be",
+                        );
+                    }
+                }
+            };
         let covered = self.adopted.as_ref().map_or(0, |adopted| adopted.tokens)
             + self
                 .live

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use throughline_transcript::digest::Chain;
 use throughline_transcript::message::Message;
+use throughline_transcript::tokens::ContextMeter;
 use throughline_transcript::usage::ContextSize;
 
 use super::{Engine, SinceSwap};
-use crate::event::{Dropped, Event};
-use crate::live::{Live, Request};
+use crate::event::{Dropped, Event, Halt};
+use crate::live::{Live, Request, recount};
 use crate::output::{Adoption, Output};
 use crate::phase::PhaseDetector;
 use crate::version::{Adopted, Version};
@@ -26,24 +27,53 @@ impl Engine {
     }
 
     pub(super) fn answered(&mut self, context: Option<ContextSize>) {
+        if self
+            .in_flight
+            .take()
+            .is_some_and(|epoch| epoch != self.epoch)
+        {
+            // The model reasoned about what stood before the swap.
+            self.thinking_from = self.live.end();
+            if let Some(adopted) = &mut self.adopted {
+                adopted.adoption.at_messages = self.thinking_from;
+            }
+            self.adopt_as_it_is();
+        }
         let Some(estimated) = self.asked_tokens.take() else {
             return;
         };
-        if let Some(context) = context {
-            self.meter.reported(estimated, context);
-            self.added_tokens = 0;
+        let Some(context) = context else {
+            return;
+        };
+        if ContextMeter::seems_cut(estimated, context.prompt) {
+            self.event(Event::SeemsCut {
+                estimated,
+                reported: context.prompt,
+            });
+            return;
         }
+        self.meter.reported(estimated, context);
+        self.added_tokens = 0;
     }
 
     pub(super) fn overflowed(&mut self, window: Option<u64>) {
-        self.asked_tokens = None;
+        let asked = self.asked_tokens.take();
+        self.in_flight = None;
         self.must_shrink = true;
-        if let Some(window) = window
-            && window < self.budget().window
+        let known = self.budget().window;
+        // A provider that names no window still says that it is smaller than what was sent, if that was measured in
+        // its own tokens. A refusal of something small was for another reason.
+        let measured = asked
+            .filter(|_| self.meter.calibration().reports() > 0)
+            .map(|tokens| self.meter.calibration().apply(tokens))
+            .filter(|tokens| *tokens >= known / 2);
+        if let Some(window) = window.or(measured)
+            && window < known
         {
             self.window_learned = Some(window);
             self.event(Event::WindowLearned { window });
         }
+        self.undone_at = None;
         self.look_again();
     }
 
@@ -54,19 +84,14 @@ impl Engine {
         if messages < self.live.first() {
             // What is left is known to the store only.
             self.give_up_builds(Dropped::HistoryChanged);
+            self.waiting = None;
             self.outputs.push_back(Output::Reload { messages });
             return;
         }
         self.live.truncate(messages);
         self.history_changed();
-        for slot in [&mut self.ready, &mut self.draft] {
-            if slot
-                .as_ref()
-                .is_some_and(|version| version.cover() > messages)
-            {
-                *slot = None;
-            }
-        }
+        self.ready.take_if(|version| version.cover() > messages);
+        self.draft.take_if(|draft| draft.version.cover() > messages);
         // What was ordered for the messages that are left is still good.
         let is_hit = |running: &super::build::Running| running.cover > messages;
         if self.updating.as_ref().is_some_and(is_hit) {
@@ -87,6 +112,9 @@ impl Engine {
         self.since_swap = SinceSwap::default();
         self.pins.clear();
         self.thinking_from = 0;
+        self.in_flight = None;
+        self.must_shrink = false;
+        self.undone_at = None;
         if self.adopted.take().is_some() || self.epoch > 0 {
             self.epoch += 1;
             self.outputs.push_back(Output::Adopt(self.no_memory()));
@@ -112,7 +140,13 @@ impl Engine {
         self.ordered_at = None;
         self.calls_since_order = 0;
         self.phase = None;
-        self.look_again();
+        if !self
+            .halt
+            .as_ref()
+            .is_some_and(|stopped| matches!(stopped.halt, Halt::Overhead { .. }))
+        {
+            self.look_again();
+        }
     }
 
     pub(super) fn undo(&mut self) {
@@ -137,6 +171,8 @@ impl Engine {
         self.draft = None;
         self.since_swap = SinceSwap::default();
         self.history_changed();
+        self.undone_at = Some(self.live.tokens());
+        self.ordered_at = self.undone_at;
         self.adopt_as_it_is();
         let (epoch, tokens) = (self.epoch, self.context());
         self.event(Event::Undone { epoch, tokens });
@@ -172,7 +208,12 @@ impl Engine {
     }
 
     /// The latest request of the user, if a memory of so many messages covers it.
+    ///
+    /// One that was answered is not quoted: it would be taken up again.
     pub(super) fn quoted_by(&self, cover: usize) -> Option<Request> {
+        if cover >= self.live.end() && self.live.is_at_rest() {
+            return None;
+        }
         match self.live.latest_request() {
             Some(request) => (request.range.0 < cover).then_some(request),
             // It is covered already; what quotes it now goes on to.
@@ -187,17 +228,8 @@ impl Engine {
 
     /// Counts everything again, by another model's tokenizer.
     pub(super) fn recount(&mut self) {
-        let mut live = Live::new(
-            self.live.first(),
-            self.live
-                .chain_at(self.live.first())
-                .unwrap_or_else(|| Chain::new().digest()),
-        );
-        for message in self.live.messages() {
-            live.push(message.clone(), &self.settings.counter);
-        }
-        self.live = live;
         let settings = &self.settings;
+        self.live.recount(&settings.counter);
         let recounted = |version: &Arc<Version>| {
             Arc::new(Version::new(
                 version.memory.clone(),
@@ -206,13 +238,21 @@ impl Engine {
             ))
         };
         self.ready = self.ready.as_ref().map(recounted);
-        self.draft = self.draft.as_ref().map(recounted);
+        if let Some(draft) = &mut self.draft {
+            draft.version = recounted(&draft.version);
+        }
         if let Some(adopted) = &mut self.adopted {
             adopted.tokens = settings.counter.text(&adopted.text) as u64;
         }
-        self.past = None;
-        self.meter = throughline_transcript::tokens::ContextMeter::default();
+        if let Some(past) = &mut self.past {
+            recount(&past.messages, &mut past.facts, &settings.counter);
+            if let Some(adopted) = &mut past.adopted {
+                adopted.tokens = settings.counter.text(&adopted.text) as u64;
+            }
+        }
+        self.meter = ContextMeter::default();
         self.asked_tokens = None;
         self.added_tokens = 0;
+        self.ordered_at = None;
     }
 }

@@ -1,12 +1,14 @@
 //! A request is wanted: whether it goes as it is, after a swap, or after a wait.
 
+use std::sync::Arc;
+
 use super::build::Keeping;
 use super::{Engine, LastRequest};
 use crate::budget::Time;
 use crate::event::{BuildKind, Event, Halt, Reason, Skipped, UpdateFailure};
 use crate::output::{Output, Waited};
 use crate::settings::{Compactor, EconomyRule, Mode};
-use crate::version::Version;
+use crate::version::{Version, VersionOrigin};
 
 /// A request that waits.
 #[derive(Clone, Copy, Debug)]
@@ -27,24 +29,32 @@ impl Engine {
         self.answer(now, None, 0);
     }
 
-    /// Something that a request may be waiting for has come.
-    pub(super) fn go_on_waiting(&mut self, now: Time, kind: BuildKind) {
+    /// Lets a waiting request go on if what it waits for is not made any more: it is there, or it will not come.
+    pub(super) fn go_on(&mut self, now: Time) {
         let Some(waiting) = self.waiting else {
             return;
         };
-        if waiting.waited.kind == BuildKind::Draft && kind == BuildKind::Model {
-            return;
-        }
-        if waiting.waited.kind == BuildKind::Model && self.updating.is_some() {
+        let is_made = [&self.drafting, &self.updating]
+            .into_iter()
+            .flatten()
+            .any(|running| running.ticket == waiting.waited.ticket);
+        if is_made {
             return;
         }
         self.waiting = None;
         // A model is waited for once.
-        let rounds = match kind {
+        let rounds = match waiting.waited.kind {
             BuildKind::Draft => waiting.rounds,
             BuildKind::Model => ROUNDS_MAX,
         };
         self.answer(now, Some(waiting), rounds);
+    }
+
+    /// A request that waits has to go on with what there is.
+    pub(super) fn wait_no_more(&mut self) {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.rounds = ROUNDS_MAX;
+        }
     }
 
     pub(super) fn waited_enough(&mut self, now: Time) {
@@ -52,32 +62,23 @@ impl Engine {
             return;
         };
         if waiting.waited.kind == BuildKind::Model {
-            self.fell_back("timeout", "the model took too long");
+            self.no_model = Some(UpdateFailure {
+                class: "timeout".to_owned(),
+                message: "the model took too long".to_owned(),
+                retry_after_ms: None,
+            });
         }
         self.answer(now, Some(waiting), ROUNDS_MAX);
     }
 
-    /// A request that waits for what nobody makes any more goes without it.
-    pub(super) fn stop_waiting_for_nothing(&mut self, now: Time) {
-        if self.drafting.is_none() && self.updating.is_none() {
-            self.stop_waiting(now);
-        }
-    }
-
-    fn stop_waiting(&mut self, now: Time) {
-        if let Some(waiting) = self.waiting.take() {
-            self.answer(now, Some(waiting), ROUNDS_MAX);
-        }
-    }
-
-    pub(super) fn fell_back(&mut self, class: &str, message: &str) {
-        self.event(Event::FellBack {
-            reason: UpdateFailure {
-                class: class.to_owned(),
-                message: message.to_owned(),
-                retry_after_ms: None,
-            },
+    /// Says that the draft takes the place of the model's memory, and why.
+    pub(super) fn fell_back(&mut self) {
+        let reason = self.no_model.clone().unwrap_or_else(|| UpdateFailure {
+            class: "not-ready".to_owned(),
+            message: "no memory by the model is ready".to_owned(),
+            retry_after_ms: None,
         });
+        self.event(Event::FellBack { reason });
     }
 
     fn answer(&mut self, now: Time, waiting: Option<Waiting>, rounds: u8) {
@@ -87,7 +88,7 @@ impl Engine {
                     return;
                 }
             } else {
-                self.swap_if_worth_it(reason);
+                self.swap_if_worth_it(now, reason);
             }
         }
         let plan = self.plan();
@@ -97,18 +98,23 @@ impl Engine {
             end: plan.end,
         });
         self.last_request_at = Some(now);
+        self.in_flight = Some(self.epoch);
         self.since_swap.requests += 1;
         self.outputs.push_back(Output::Request(plan));
     }
 
     /// Why a swap is due before the next request, and whether the request has to wait for it.
     fn pressure(&mut self, now: Time) -> Option<(Reason, bool)> {
-        if self.settings.mode == Mode::Off || self.is_halted() {
+        if self.settings.mode == Mode::Off || self.is_halted() || self.is_just_undone() {
             return None;
         }
         let reason = self.due(now)?;
         let is_urgent = match reason {
             Reason::Turns(_) | Reason::ToolCalls(_) | Reason::Phase(_) => {
+                if !self.can_gain() {
+                    self.skip_trigger(reason);
+                    return None;
+                }
                 self.settings.mode == Mode::Traditional
             }
             Reason::Cold | Reason::Pays => false,
@@ -118,6 +124,39 @@ impl Engine {
             return None;
         }
         Some((reason, is_urgent))
+    }
+
+    /// Whether the person has taken a swap back, and not much has happened since. What does not fit is compacted all
+    /// the same.
+    fn is_just_undone(&self) -> bool {
+        let Some(undone_at) = self.undone_at else {
+            return false;
+        };
+        let budget = self.budget();
+        self.live.tokens() < undone_at.saturating_add(self.settings.step_tokens())
+            && self.context() <= budget.limit()
+            && !self.must_shrink
+    }
+
+    /// Whether enough could be covered for a swap to be worth it.
+    fn can_gain(&self) -> bool {
+        self.gain_of(self.cut(Keeping::Usual))
+            >= self.budget().amount(self.settings.gain_min).max(1)
+    }
+
+    /// A trigger that counts has had its chance; the next one comes.
+    fn skip_trigger(&mut self, reason: Reason) {
+        let before = self.context();
+        self.skip(
+            reason,
+            Skipped::TooLittleGain {
+                before,
+                after: before,
+            },
+        );
+        self.phase = None;
+        self.since_swap.turns = 0;
+        self.since_swap.tool_calls = 0;
     }
 
     fn due(&self, now: Time) -> Option<Reason> {
@@ -196,16 +235,54 @@ impl Engine {
     }
 
     /// A swap that would be good, but without which the request can go.
-    fn swap_if_worth_it(&mut self, reason: Reason) {
+    fn swap_if_worth_it(&mut self, now: Time, reason: Reason) {
         let Some(version) = self.candidate().cloned() else {
             return;
         };
-        let (before, after) = (self.context(), self.context_with(&version));
-        if before.saturating_sub(after) >= self.budget().amount(self.settings.gain_min) {
+        if self.is_stopgap(&version) && (self.updating.is_some() || self.wants_model(now)) {
+            return;
+        }
+        if self.is_gain(&version, reason) {
+            if self.is_stopgap(&version) {
+                self.fell_back();
+            }
             self.adopt(version, reason, None);
         } else if !matches!(reason, Reason::Cold | Reason::Pays) {
-            // The trigger has had its chance; the next one comes.
-            self.phase = None;
+            self.skip_trigger(reason);
+        }
+    }
+
+    /// Whether the memory is a draft where a model is to make them.
+    fn is_stopgap(&self, version: &Version) -> bool {
+        version.origin == VersionOrigin::Draft && self.settings.compactor == Compactor::Model
+    }
+
+    /// Whether the swap makes the request smaller by what is worth it.
+    fn is_gain(&self, version: &Version, reason: Reason) -> bool {
+        let (before, after) = (self.context(), self.context_with(version));
+        if reason == Reason::BodyBytes {
+            return after <= before && self.bytes_with(version) < self.bytes();
+        }
+        let gain_min = self.budget().amount(self.settings.gain_min).max(1);
+        before.saturating_sub(after) >= gain_min
+    }
+
+    /// Whether the swap leaves room until the next one.
+    fn is_enough(&self, version: &Version, reason: Reason, rounds: u8) -> bool {
+        let goal = if rounds == 0 {
+            self.settings.soft
+        } else {
+            self.mark()
+        };
+        match reason {
+            Reason::Turns(_) | Reason::ToolCalls(_) | Reason::Phase(_) => true,
+            Reason::BodyBytes => {
+                let bytes = self.bytes_with(version);
+                self.settings
+                    .body_bytes_max
+                    .is_none_or(|max| bytes < max / 5 * 4)
+            }
+            _ => self.context_with(version) < self.budget().at(goal),
         }
     }
 
@@ -217,87 +294,87 @@ impl Engine {
         waiting: Option<Waiting>,
         rounds: u8,
     ) -> Swap {
-        let budget = self.budget();
-        let before = self.context();
-        let gain_min = budget.amount(self.settings.gain_min);
-        let is_for_tokens = !matches!(
-            reason,
-            Reason::BodyBytes | Reason::Turns(_) | Reason::ToolCalls(_) | Reason::Phase(_)
-        );
         let candidate = self.candidate().cloned();
-        if let Some(version) = &candidate {
-            let after = self.context_with(version);
-            let is_enough = before.saturating_sub(after) >= gain_min || reason == Reason::BodyBytes;
-            let goal = if rounds == 0 {
-                self.settings.soft
-            } else {
-                self.mark()
-            };
-            let is_low = !is_for_tokens || after < budget.at(goal);
-            let is_light = reason != Reason::BodyBytes || self.is_light_after(version);
-            let is_by_model = self.settings.mode == Mode::Instant
-                || version.origin != crate::version::VersionOrigin::Draft
-                || self.settings.compactor == Compactor::Extractive
-                || rounds >= ROUNDS_MAX;
-            let may_wait = self.updating.is_some()
-                && version.origin == crate::version::VersionOrigin::Draft
-                && self.settings.model_wait_ms_max > 0;
-            if is_enough && is_low && is_light && is_by_model && !(may_wait && rounds == 0) {
-                self.adopt_urgently(now, candidate, reason, waiting);
-                return Swap::Done;
-            }
+        if let Some(version) = &candidate
+            && self.is_gain(version, reason)
+            && self.is_enough(version, reason, rounds)
+            && !(self.is_stopgap(version) && self.hopes_for_model(now, waiting, rounds))
+        {
+            self.adopt_urgently(now, version, reason, waiting);
+            return Swap::Done;
         }
-        if rounds < ROUNDS_MAX && self.wait_for_build(now, reason, waiting, rounds) {
+        // Where the request does not fit as it is, anything helps.
+        let before = self.context();
+        let is_too_large = reason == Reason::Overflow || before > self.budget().limit();
+        let gain_max = self.gain_max();
+        let can_gain = if is_too_large || reason == Reason::BodyBytes {
+            gain_max > 0
+        } else {
+            gain_max >= self.budget().amount(self.settings.gain_min).max(1)
+        };
+        if can_gain && rounds < ROUNDS_MAX && self.wait_for_build(now, reason, waiting, rounds) {
             return Swap::Awaited;
         }
+        // Nothing better comes.
         match candidate {
-            Some(version) if before.saturating_sub(self.context_with(&version)) >= gain_min => {
-                self.adopt_urgently(now, Some(version), reason, waiting);
-                Swap::Done
+            Some(version)
+                if self.is_gain(&version, reason)
+                    || (is_too_large && self.context_with(&version) < before) =>
+            {
+                self.adopt_urgently(now, &version, reason, waiting);
+                return Swap::Done;
             }
             Some(version) => {
                 let after = self.context_with(&version);
-                self.event(Event::Skipped {
-                    due: reason,
-                    reason: Skipped::TooLittleGain { before, after },
-                });
-                self.must_shrink = false;
+                self.skip(reason, Skipped::TooLittleGain { before, after });
                 self.stop(Halt::NoGain { before, after });
-                Swap::NotDone
             }
-            None => {
-                self.event(Event::Skipped {
-                    due: reason,
-                    reason: Skipped::NotReady,
-                });
-                self.must_shrink = false;
-                Swap::NotDone
+            None if !can_gain => {
+                let after = before.saturating_sub(gain_max);
+                self.skip(
+                    reason,
+                    match gain_max {
+                        0 => Skipped::NothingToCover,
+                        _ => Skipped::TooLittleGain { before, after },
+                    },
+                );
+                self.stop(Halt::NoGain { before, after });
             }
+            None => self.skip(reason, Skipped::NotReady),
         }
+        self.must_shrink = false;
+        Swap::NotDone
     }
 
     fn adopt_urgently(
         &mut self,
         now: Time,
-        version: Option<std::sync::Arc<Version>>,
+        version: &Arc<Version>,
         reason: Reason,
         waiting: Option<Waiting>,
     ) {
-        let Some(version) = version else { return };
-        if self.settings.compactor == Compactor::Model
-            && version.origin == crate::version::VersionOrigin::Draft
-        {
-            self.fell_back("not-ready", "no memory by the model is ready");
+        if self.is_stopgap(version) {
+            self.fell_back();
         }
         let waited = waiting.map(|waiting| (now.since(waiting.since), waiting.waited.kind));
-        self.adopt(version, reason, waited);
+        self.adopt(Arc::clone(version), reason, waited);
     }
 
-    fn is_light_after(&self, version: &Version) -> bool {
-        self.settings.body_bytes_max.is_none_or(|max| {
-            self.overhead_bytes + version.text.len() as u64 + self.live.bytes_from(version.cover())
-                < max / 5 * 4
-        })
+    /// Milliseconds that the request may still wait for a model.
+    fn model_left_ms(&self, now: Time, waiting: Option<Waiting>) -> u64 {
+        let max_ms = match self.settings.mode {
+            Mode::Traditional => self.settings.traditional_wait_ms_max,
+            Mode::Instant | Mode::Off => self.settings.model_wait_ms_max,
+        };
+        let waited_ms = waiting.map_or(0, |waiting| now.since(waiting.since));
+        max_ms.saturating_sub(waited_ms)
+    }
+
+    /// Whether the request waits for the model although there is a draft.
+    fn hopes_for_model(&self, now: Time, waiting: Option<Waiting>, rounds: u8) -> bool {
+        rounds < ROUNDS_MAX
+            && self.model_left_ms(now, waiting) > 0
+            && (self.updating.is_some() || self.wants_model(now))
     }
 
     /// Has the request wait for a memory, if one can be had.
@@ -308,47 +385,50 @@ impl Engine {
         waiting: Option<Waiting>,
         rounds: u8,
     ) -> bool {
-        let for_model_ms = match self.settings.mode {
-            Mode::Traditional => self.settings.traditional_wait_ms_max,
-            Mode::Instant | Mode::Off => self.settings.model_wait_ms_max,
-        };
+        let model_left_ms = self.model_left_ms(now, waiting);
         let since = waiting.map_or(now, |waiting| waiting.since);
-        let model_left_ms = for_model_ms.saturating_sub(now.since(since));
-        if let Some(running) = &self.updating
-            && model_left_ms > 0
-        {
-            let waited = Waited {
-                ticket: running.ticket,
-                kind: BuildKind::Model,
-            };
-            self.wait(since, waited, rounds, model_left_ms);
-            return true;
-        }
-        if !self.may_use_drafts() && for_model_ms == 0 {
+        let can_be_model = model_left_ms > 0 && (self.updating.is_some() || self.wants_model(now));
+        if !self.may_use_drafts() && !can_be_model {
             return false;
+        }
+        if self.wait_for_model(since, rounds, model_left_ms) {
+            return true;
         }
         // What is being drafted leaves the usual tail; if that is not enough, another draft follows.
         if self.drafting.is_none() {
-            let keeping = if rounds == 0 {
-                Keeping::Usual
+            let keepings: &[Keeping] = if rounds == 0 {
+                &[Keeping::Usual, Keeping::Least]
             } else {
-                Keeping::Least
+                &[Keeping::Least]
             };
-            let is_ordered = self.order_draft(now, reason, keeping, None)
-                || (keeping == Keeping::Usual
-                    && self.order_draft(now, reason, Keeping::Least, None));
+            let is_ordered = keepings
+                .iter()
+                .any(|keeping| self.order(now, reason, *keeping, None));
             if !is_ordered {
                 return false;
             }
         }
         let Some(running) = &self.drafting else {
-            return false;
+            return self.wait_for_model(since, rounds, model_left_ms);
         };
         let waited = Waited {
             ticket: running.ticket,
             kind: BuildKind::Draft,
         };
         self.wait(since, waited, rounds + 1, DRAFT_WAIT_MS_MAX);
+        true
+    }
+
+    /// Has the request wait for the model, if that is at work and there is time.
+    fn wait_for_model(&mut self, since: Time, rounds: u8, left_ms: u64) -> bool {
+        let Some(running) = self.updating.as_ref().filter(|_| left_ms > 0) else {
+            return false;
+        };
+        let waited = Waited {
+            ticket: running.ticket,
+            kind: BuildKind::Model,
+        };
+        self.wait(since, waited, rounds, left_ms);
         true
     }
 

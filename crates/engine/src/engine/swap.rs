@@ -8,12 +8,13 @@ use crate::output::{Adoption, Output};
 use crate::version::{Adopted, Past, Version, VersionOrigin};
 
 impl Engine {
+    /// Begins an epoch with this version; gives its number.
     pub(super) fn adopt(
         &mut self,
         version: Arc<Version>,
         reason: Reason,
         waited: Option<(u64, BuildKind)>,
-    ) {
+    ) -> u32 {
         let tokens_before = self.context();
         let version = self.complete(version);
         let cover = version.cover();
@@ -32,6 +33,7 @@ impl Engine {
             });
         }
         self.epoch += 1;
+        self.swaps += 1;
         let adoption = Adoption {
             epoch: self.epoch,
             version: Some(version.memory.version),
@@ -48,6 +50,8 @@ impl Engine {
         self.thinking_from = at_messages;
         self.since_swap = SinceSwap::default();
         self.must_shrink = false;
+        self.undone_at = None;
+        self.no_model = None;
         self.history_changed();
         self.forget_overtaken();
         let tokens_after = self.context();
@@ -71,46 +75,50 @@ impl Engine {
             waited_ms,
             waited_for,
         });
+        version.memory.version
     }
 
-    /// The version with everything that is pinned, numbered and kept.
+    /// The version with a complete ledger, numbered and kept.
     fn complete(&mut self, version: Arc<Version>) -> Arc<Version> {
         let is_kept = self
             .ready
             .as_ref()
             .is_some_and(|ready| Arc::ptr_eq(ready, &version));
-        let with_pins = Version::clone(&version).with_pins(&self.pins, &self.settings);
-        if is_kept && with_pins.memory.items.len() == version.memory.items.len() {
+        let completed = self.with_ledger(Version::clone(&version));
+        if is_kept && completed == *version {
             return version;
         }
-        debug_assert!(is_kept || version.origin != VersionOrigin::Model);
-        self.keep(with_pins)
+        self.keep(completed)
+    }
+
+    /// The version with everything that is pinned and in the ledger now.
+    pub(super) fn with_ledger(&self, version: Version) -> Version {
+        // What a person has taken out of a memory does not come back.
+        let adopted = self
+            .memory()
+            .filter(|_| version.origin != VersionOrigin::Given);
+        version.completed(adopted.map(Arc::as_ref), &self.pins, &self.settings)
     }
 
     /// Forgets memories, made or in the making, that cover no more than what is covered now.
     fn forget_overtaken(&mut self) {
+        let mut overtaken = Vec::new();
         let first = self.live.first();
-        for slot in [&mut self.ready, &mut self.draft] {
-            if slot
-                .as_ref()
-                .is_some_and(|version| version.cover() <= first)
-            {
-                *slot = None;
+        self.ready.take_if(|version| version.cover() <= first);
+        self.draft.take_if(|draft| draft.version.cover() <= first);
+        for (running, is_update) in [(&self.updating, true), (&self.drafting, false)] {
+            let Some(running) = running.as_ref().filter(|running| running.cover <= first) else {
+                continue;
+            };
+            overtaken.push((running.ticket, is_update));
+        }
+        for (ticket, is_update) in overtaken {
+            self.asked_is_overtaken(ticket);
+            if is_update {
+                self.give_up_update(Dropped::Overtaken);
+            } else {
+                self.give_up_draft(Dropped::Overtaken);
             }
-        }
-        if self
-            .updating
-            .as_ref()
-            .is_some_and(|running| running.cover <= first)
-        {
-            self.give_up_update(Dropped::Overtaken);
-        }
-        if self
-            .drafting
-            .as_ref()
-            .is_some_and(|running| running.cover <= first)
-        {
-            self.give_up_draft(Dropped::Overtaken);
         }
     }
 }

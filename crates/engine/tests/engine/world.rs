@@ -1,0 +1,798 @@
+//! What surrounds an engine, without clock, network and files. Everything that the engine says is checked as it says it.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use throughline_engine::{
+    Adoption, BuildKind, By, Compaction, Engine, Event, Input, Order, Outcome, Output, Plan,
+    Reason, Settings, Snapshot, Swapping, Ticket, Time, UpdateFailure, UpdateOrder, Version,
+};
+use throughline_memory::compact::{Form, Options, compact_after};
+use throughline_memory::document::{Entry, Item, Memory, Origin, Provenance, Section, Status};
+use throughline_transcript::check::{CheckOptions, check_text};
+use throughline_transcript::digest::{Chain, prefix_digests};
+use throughline_transcript::formats::request::read_message;
+use throughline_transcript::json::Raw;
+use throughline_transcript::message::{Message, Role};
+use throughline_transcript::request::{self, Frame, Marks, MemoryPlace, message, without_thinking};
+use throughline_transcript::usage::ContextSize;
+use throughline_transcript::wire::Wire;
+
+/// What the model makes of an order.
+#[derive(Clone, Debug)]
+pub(crate) enum Model {
+    /// A good memory.
+    Good,
+    /// No memory.
+    Fails(&'static str, Option<u64>),
+    /// A memory that says nothing.
+    Empty,
+    /// A memory of so many words.
+    Long(usize),
+    /// A memory that stands for other messages.
+    OtherCover,
+    /// A memory of another history.
+    OtherHistory,
+    /// Nothing at all.
+    Silent,
+}
+
+/// A request that went out.
+#[derive(Clone, Debug)]
+pub(crate) struct Sent {
+    pub(crate) plan: Plan,
+    pub(crate) body: String,
+    /// Tokens by the provider's count.
+    pub(crate) tokens: u64,
+}
+
+pub(crate) struct World {
+    pub(crate) engine: Engine,
+    pub(crate) settings: Settings,
+    pub(crate) frame: Frame,
+    pub(crate) now: i64,
+    pub(crate) archive: Vec<Message>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) sent: Vec<Sent>,
+    /// Drafts are answered at once unless this is set.
+    pub(crate) holds_drafts: bool,
+    pub(crate) drafts: VecDeque<Order>,
+    /// Orders of drafts so far.
+    pub(crate) draft_orders: Vec<Order>,
+    pub(crate) drafts_fail: bool,
+    pub(crate) model: Model,
+    pub(crate) model_script: VecDeque<Model>,
+    pub(crate) latency_ms: i64,
+    pub(crate) updates: Vec<(i64, UpdateOrder)>,
+    pub(crate) update_orders: Vec<UpdateOrder>,
+    pub(crate) cancelled: Vec<Ticket>,
+    /// Answers of cancelled updates come all the same.
+    pub(crate) is_rude: bool,
+    pub(crate) kept: BTreeMap<u32, Arc<Version>>,
+    pub(crate) adoption: Option<Adoption>,
+    pub(crate) outcomes: HashMap<u64, Vec<Outcome>>,
+    /// What the provider counts for a thousand tokens of ours.
+    pub(crate) factor: u64,
+    pub(crate) overhead: (u64, u64),
+    pub(crate) waits: Vec<BuildKind>,
+    pub(crate) pins: Vec<throughline_engine::Pin>,
+    wait_until: Option<i64>,
+    last_body: Option<(u64, String)>,
+    compactions: u64,
+    last_epoch: u64,
+}
+
+pub(crate) fn settings(window: u64) -> Settings {
+    Settings::new(window)
+}
+
+impl World {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self::on(Wire::Anthropic, settings)
+    }
+
+    pub(crate) fn on(wire: Wire, settings: Settings) -> Self {
+        let place = match settings.tail_begins {
+            throughline_transcript::cut::TailBegins::Anyhow => MemoryPlace::FirstUserMessage,
+            throughline_transcript::cut::TailBegins::WithUser => MemoryPlace::SystemPrompt,
+        };
+        let tools = match wire {
+            Wire::Anthropic => {
+                r#"[{"name":"shell","description":"Runs it.","input_schema":{"type":"object","properties":{"cmd":{"type":"string"}}}}]"#
+            }
+            Wire::OpenAiChat => {
+                r#"[{"type":"function","function":{"name":"shell","description":"Runs it.","parameters":{"type":"object","properties":{"cmd":{"type":"string"}}}}}]"#
+            }
+            Wire::OpenAiResponses => {
+                r#"[{"type":"function","name":"shell","description":"Runs it.","parameters":{"type":"object","properties":{"cmd":{"type":"string"}}}}]"#
+            }
+        };
+        let frame = Frame::new(
+            wire,
+            request::Settings {
+                model: "m".to_owned(),
+                max_tokens: Some(1_000),
+                system: "You are a helper.".to_owned(),
+                tools: Some(Raw::parse(tools).unwrap()),
+                memory_place: place,
+                ..request::Settings::default()
+            },
+        );
+        Self {
+            engine: Engine::new(settings.clone()),
+            settings,
+            frame,
+            now: 1_000_000,
+            archive: Vec::new(),
+            events: Vec::new(),
+            sent: Vec::new(),
+            holds_drafts: false,
+            drafts: VecDeque::new(),
+            draft_orders: Vec::new(),
+            drafts_fail: false,
+            model: Model::Good,
+            model_script: VecDeque::new(),
+            latency_ms: 20_000,
+            updates: Vec::new(),
+            update_orders: Vec::new(),
+            cancelled: Vec::new(),
+            is_rude: false,
+            kept: BTreeMap::new(),
+            adoption: None,
+            outcomes: HashMap::new(),
+            factor: 1_000,
+            overhead: (0, 0),
+            waits: Vec::new(),
+            pins: Vec::new(),
+            wait_until: None,
+            last_body: None,
+            compactions: 0,
+            last_epoch: 0,
+        }
+    }
+
+    pub(crate) fn wire(&self) -> Wire {
+        self.frame.wire()
+    }
+
+    // What happens.
+
+    pub(crate) fn input(&mut self, input: Input) {
+        self.handle(input);
+        while !self.holds_drafts
+            && let Some(order) = self.drafts.pop_front()
+        {
+            self.answer_draft(order);
+        }
+    }
+
+    fn handle(&mut self, input: Input) {
+        self.engine.handle(Time::from_ms(self.now), input);
+        let mut outputs = 0;
+        while let Some(output) = self.engine.poll() {
+            outputs += 1;
+            assert!(outputs < 100, "one input has endless outputs");
+            self.take(output);
+        }
+        assert_eq!(self.engine.messages(), self.archive.len());
+        let first = self.archive.len() - self.engine.tail().len();
+        assert_eq!(self.engine.tail(), &self.archive[first..]);
+        assert_eq!(self.engine.status().cover, first);
+    }
+
+    pub(crate) fn answer_draft(&mut self, order: Order) {
+        let ticket = order.ticket;
+        let result = if self.drafts_fail {
+            Err(failure("panicked", None))
+        } else {
+            Ok(self.draft(&order))
+        };
+        self.handle(Input::Drafted { ticket, result });
+    }
+
+    fn draft(&self, order: &Order) -> Memory {
+        let counter = self.settings.counter;
+        let count = |text: &str| counter.text(text);
+        let options = Options {
+            form: Form::UserMessage,
+            focus: order.focus.as_deref(),
+            ..Options::new(order.tokens_max as usize, &count)
+        };
+        let prior = order.prior.as_ref().map(|prior| &prior.memory);
+        compact_after(prior, Chain::at(order.chain), &order.messages, &options)
+            .unwrap()
+            .memory
+    }
+
+    pub(crate) fn append(&mut self, raw: &Raw) {
+        let message = read_message(raw).unwrap();
+        self.archive.push(message.clone());
+        self.input(Input::Appended(message));
+    }
+
+    pub(crate) fn append_all(&mut self, raws: &[Raw]) {
+        for raw in raws {
+            self.append(raw);
+        }
+    }
+
+    pub(crate) fn user(&mut self, text: &str) {
+        self.append(&message::user(self.wire(), text));
+    }
+
+    /// The model answers without a request having been asked for: transcripts that begin in the middle.
+    pub(crate) fn assistant(&mut self, text: &str) {
+        self.append(&message::assistant(self.wire(), text));
+    }
+
+    pub(crate) fn call(&mut self, ids: &[&str]) {
+        self.append_all(&calls(self.wire(), ids));
+    }
+
+    pub(crate) fn results(&mut self, results: &[(&str, &str)]) {
+        let outputs: Vec<_> = results
+            .iter()
+            .map(|(id, text)| message::ToolOutput {
+                call_id: (*id).to_owned(),
+                text: (*text).to_owned(),
+                is_error: false,
+            })
+            .collect();
+        self.append_all(&message::tool_outputs(self.wire(), &outputs, None));
+    }
+
+    /// A request is sent; time passes until it may.
+    pub(crate) fn request(&mut self) -> Sent {
+        let count = self.sent.len();
+        self.input(Input::RequestWanted);
+        let mut steps = 0;
+        while self.sent.len() == count {
+            steps += 1;
+            assert!(steps < 20, "the request is never sent");
+            assert!(self.step(), "the request waits for nothing");
+        }
+        assert_eq!(self.sent.len(), count + 1, "one request, one answer");
+        self.sent.last().unwrap().clone()
+    }
+
+    /// The model answers the last request.
+    pub(crate) fn answered(&mut self, text: &str) {
+        self.assistant(text);
+        self.report();
+    }
+
+    pub(crate) fn report(&mut self) {
+        let prompt = self.sent.last().unwrap().tokens;
+        let output = self
+            .archive
+            .last()
+            .map_or(0, |last| self.settings.counter.message(last) as u64);
+        self.input(Input::Answered {
+            context: Some(ContextSize {
+                prompt,
+                next: prompt + output * self.factor / 1000,
+            }),
+        });
+    }
+
+    /// A turn: the user speaks, a request goes out, the model answers.
+    pub(crate) fn turn(&mut self, user: &str, answer: &str) -> Sent {
+        self.user(user);
+        let sent = self.request();
+        self.answered(answer);
+        self.wait(1_000);
+        sent
+    }
+
+    pub(crate) fn truncate(&mut self, messages: usize) {
+        self.archive.truncate(messages);
+        self.last_body = None;
+        self.input(Input::Truncated { messages });
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.archive.clear();
+        self.pins.clear();
+        self.kept.clear();
+        self.input(Input::Cleared);
+    }
+
+    pub(crate) fn compact(&mut self, focus: Option<&str>, swapping: Swapping) -> u64 {
+        self.compactions += 1;
+        let id = self.compactions;
+        self.input(Input::Compact(Compaction {
+            id,
+            focus: focus.map(str::to_owned),
+            by: By::User,
+            swapping,
+        }));
+        id
+    }
+
+    #[track_caller]
+    pub(crate) fn outcome(&self, id: u64) -> Outcome {
+        let outcomes = &self.outcomes[&id];
+        assert_eq!(outcomes.len(), 1, "{outcomes:?}");
+        outcomes[0].clone()
+    }
+
+    pub(crate) fn overhead(&mut self, tokens: u64, bytes: u64) {
+        self.overhead = (tokens, bytes);
+        self.input(Input::Overhead { tokens, bytes });
+    }
+
+    pub(crate) fn configure(&mut self, change: impl FnOnce(&mut Settings)) {
+        change(&mut self.settings);
+        self.input(Input::Configured(Box::new(self.settings.clone())));
+    }
+
+    /// The process ends and another one opens the session.
+    pub(crate) fn restart(&mut self) {
+        let snapshot = self.snapshot();
+        self.engine = Engine::restore(self.settings.clone(), snapshot);
+        assert!(self.engine.poll().is_none(), "loading starts nothing");
+        let before = self.events.len();
+        let (tokens, bytes) = self.overhead;
+        self.drafts.clear();
+        self.updates.clear();
+        self.wait_until = None;
+        self.input(Input::Overhead { tokens, bytes });
+        assert_eq!(self.events.len(), before, "loading starts nothing");
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let adoption = self.adoption.clone();
+        let version = adoption
+            .as_ref()
+            .and_then(|adoption| adoption.version)
+            .map(|number| stored(&self.kept[&number], &self.settings));
+        let cover = version.as_ref().map_or(0, Version::cover);
+        let quoted = adoption
+            .as_ref()
+            .and_then(|adoption| adoption.quoted)
+            .map_or_else(Vec::new, |(from, to)| self.archive[from..to].to_vec());
+        let chain = match cover.checked_sub(1) {
+            None => Chain::new().digest(),
+            Some(last) => prefix_digests(&self.archive)[last],
+        };
+        let newest = self.kept.values().next_back();
+        Snapshot {
+            version,
+            chain,
+            messages: self.archive[cover..].to_vec(),
+            quoted,
+            ready: newest
+                .filter(|newest| {
+                    Some(newest.memory.version)
+                        > adoption.as_ref().and_then(|adoption| adoption.version)
+                })
+                .map(|newest| stored(newest, &self.settings)),
+            number: newest.map_or(0, |newest| newest.memory.version),
+            last_request_at: (!self.sent.is_empty()).then(|| Time::from_ms(self.now)),
+            pins: self.pins.clone(),
+            adoption,
+        }
+    }
+
+    /// Time passes, and what is due comes.
+    pub(crate) fn wait(&mut self, ms: i64) {
+        let end = self.now + ms;
+        while self.next_due().is_some_and(|due| due <= end) {
+            self.step();
+        }
+        self.now = end;
+    }
+
+    fn next_due(&self) -> Option<i64> {
+        let update = self.updates.iter().map(|(due, _)| *due).min();
+        [update, self.wait_until].into_iter().flatten().min()
+    }
+
+    /// The next thing that is due.
+    fn step(&mut self) -> bool {
+        let Some(due) = self.next_due() else {
+            return false;
+        };
+        self.now = self.now.max(due);
+        if let Some(at) = self.updates.iter().position(|(at, _)| *at == due) {
+            let (_, order) = self.updates.remove(at);
+            self.answer_update(&order);
+        } else {
+            self.wait_until = None;
+            self.input(Input::WaitedEnough);
+        }
+        true
+    }
+
+    pub(crate) fn answer_update(&mut self, order: &UpdateOrder) {
+        let model = self
+            .model_script
+            .pop_front()
+            .unwrap_or_else(|| self.model.clone());
+        let ticket = order.order.ticket;
+        let mut memory = (*order.draft).clone();
+        memory.version = order
+            .order
+            .prior
+            .as_ref()
+            .map_or(1, |prior| prior.memory.version + 1);
+        let said = |text: String| Item {
+            id: Item::id_for(Section::CompletedWork, order.order.cover(), &text),
+            entry: Entry::CompletedWork { text },
+            origin: Origin::Assistant,
+            provenance: Provenance {
+                message: order.order.cover() - 1,
+                at_ms: None,
+            },
+            status: Status::Active,
+            touched: memory.version,
+        };
+        let mut own = said(format!("The model read {} messages.", order.order.cover()));
+        let result = match model {
+            Model::Silent => return,
+            Model::Fails(class, retry_after_ms) => Err(failure(class, retry_after_ms)),
+            Model::Empty => {
+                memory.items.clear();
+                Ok(memory)
+            }
+            Model::Good | Model::Long(_) | Model::OtherCover | Model::OtherHistory => {
+                let mut kept = 0;
+                memory.items.retain(|item| {
+                    kept += usize::from(!item.entry.section().is_ledger());
+                    item.entry.section().is_ledger() || kept <= 4
+                });
+                if let Model::Long(words) = model {
+                    own = said("word ".repeat(words));
+                }
+                if matches!(model, Model::OtherCover) {
+                    memory.cover.messages -= 1;
+                }
+                if matches!(model, Model::OtherHistory) {
+                    memory.cover.digest = "0".repeat(64);
+                }
+                memory.items.push(own);
+                memory.items.sort_by_key(|item| item.entry.section());
+                Ok(memory)
+            }
+        };
+        self.input(Input::Updated { ticket, result });
+    }
+
+    // What the engine says.
+
+    fn take(&mut self, output: Output) {
+        match output {
+            Output::Draft(order) => {
+                self.check_order(&order);
+                self.draft_orders.push(order.clone());
+                self.drafts.push_back(order);
+            }
+            Output::Update(order) => {
+                self.check_order(&order.order);
+                assert_eq!(order.draft.cover.messages, order.order.cover());
+                assert!(!order.order.messages.is_empty() || order.order.prior.is_some());
+                self.check_live(&order.live);
+                self.update_orders.push(order.clone());
+                self.updates.push((self.now + self.latency_ms, order));
+            }
+            Output::CancelUpdate(ticket) => {
+                self.cancelled.push(ticket);
+                if !self.is_rude {
+                    self.updates
+                        .retain(|(_, order)| order.order.ticket != ticket);
+                }
+            }
+            Output::Request(plan) => {
+                self.wait_until = None;
+                self.send(plan);
+            }
+            Output::Wait { waited, at_most_ms } => {
+                assert!(at_most_ms > 0);
+                self.waits.push(waited.kind);
+                self.wait_until = Some(self.now + at_most_ms as i64);
+            }
+            Output::Keep(version) => {
+                let digest = prefix_digests(&self.archive)[version.cover() - 1];
+                assert_eq!(version.memory.cover.digest, digest.to_string());
+                let number = version.memory.version;
+                assert!(self.kept.keys().all(|kept| *kept < number));
+                assert_eq!(*version, stored(&version, &self.settings));
+                self.kept.insert(number, version);
+            }
+            Output::Adopt(adoption) => self.adopt(adoption),
+            Output::Reload { messages } => self.reload(messages),
+            Output::Event(event) => {
+                if let Event::Compaction { id, outcome } = &event {
+                    self.outcomes.entry(*id).or_default().push(outcome.clone());
+                }
+                if let Event::Swapped {
+                    reason,
+                    tokens_before,
+                    tokens_after,
+                    ..
+                } = &event
+                    && *reason != Reason::Given
+                {
+                    assert!(tokens_after < tokens_before, "{event:?}");
+                }
+                self.events.push(event);
+            }
+            other => panic!("unknown output {other:?}"),
+        }
+    }
+
+    fn check_order(&self, order: &Order) {
+        assert_eq!(order.messages, self.archive[order.first..order.cover()]);
+        let prior = order.prior.as_ref().map_or(0, |prior| prior.cover());
+        assert_eq!(order.first, prior);
+    }
+
+    fn adopt(&mut self, adoption: Adoption) {
+        assert!(adoption.epoch >= self.last_epoch, "epochs only rise");
+        self.last_epoch = adoption.epoch;
+        let before = self
+            .adoption
+            .as_ref()
+            .and_then(|before| before.version)
+            .and_then(|number| self.kept.get(&number))
+            .cloned();
+        if let Some(number) = adoption.version {
+            let version = &self.kept[&number];
+            assert_eq!(version.cover(), adoption.cover);
+            let is_further = before
+                .as_ref()
+                .is_some_and(|before| before.cover() < adoption.cover);
+            if let Some(before) = before.filter(|_| is_further) {
+                self.check_ledger(&before.memory, &version.memory);
+            }
+        }
+        self.adoption = Some(adoption);
+    }
+
+    /// What a person has said to keep in mind stays, unless it was only pinned and let go.
+    fn check_ledger(&self, before: &Memory, after: &Memory) {
+        for item in &before.items {
+            if !item.entry.section().is_ledger() || item.id.starts_with("pin-") {
+                continue;
+            }
+            assert!(
+                after
+                    .items
+                    .iter()
+                    .any(|other| other.id == item.id || other.entry == item.entry),
+                "lost: {item:?}\n{:#?}",
+                after
+                    .items
+                    .iter()
+                    .filter(|item| item.entry.section().is_ledger())
+                    .map(|item| (&item.id, item.entry.text(), &item.status))
+                    .collect::<Vec<_>>()
+            );
+        }
+    }
+
+    fn reload(&mut self, messages: usize) {
+        assert!(messages < self.engine.status().cover);
+        self.kept.retain(|_, version| version.cover() <= messages);
+        let newest = self.kept.values().next_back().cloned();
+        let epoch = self.last_epoch + 1;
+        self.adoption = Some(Adoption {
+            epoch,
+            version: newest.as_ref().map(|newest| newest.memory.version),
+            cover: newest.as_ref().map_or(0, |newest| newest.cover()),
+            at_messages: messages,
+            quoted: None,
+        });
+        self.last_epoch = epoch;
+        self.engine = Engine::restore(self.settings.clone(), self.snapshot());
+        self.drafts.clear();
+        self.updates.clear();
+        self.wait_until = None;
+        let (tokens, bytes) = self.overhead;
+        self.engine
+            .handle(Time::from_ms(self.now), Input::Overhead { tokens, bytes });
+    }
+
+    /// The messages of a plan as they go out.
+    pub(crate) fn messages_of(&self, plan: &Plan) -> Vec<Raw> {
+        (plan.first..plan.end)
+            .filter_map(|index| {
+                let raw = self.archive[index].raw.clone().unwrap();
+                if index < plan.thinking_from {
+                    without_thinking(&raw)
+                } else {
+                    Some(raw)
+                }
+            })
+            .collect()
+    }
+
+    fn compose(&self, plan: &Plan) -> String {
+        let messages = self.messages_of(plan);
+        self.frame
+            .compose(plan.memory.as_deref(), &messages, Marks::default())
+    }
+
+    /// An update may put its instruction behind the request.
+    fn check_live(&self, plan: &Plan) {
+        let mut messages = self.messages_of(plan);
+        messages.push(message::user(self.wire(), "Write the memory."));
+        let body = self
+            .frame
+            .compose(plan.memory.as_deref(), &messages, Marks::default());
+        self.check_wire(&body);
+    }
+
+    fn check_wire(&self, body: &str) {
+        let report = check_text(body, self.wire(), &CheckOptions::default());
+        let errors: Vec<_> = report.errors().collect();
+        assert!(errors.is_empty(), "{errors:#?}\n{}", head(body));
+    }
+
+    fn send(&mut self, plan: Plan) {
+        assert_eq!(plan.end, self.archive.len());
+        assert_eq!(plan.epoch, self.last_epoch);
+        let adopted = self
+            .adoption
+            .as_ref()
+            .and_then(|adoption| adoption.version)
+            .map(|number| Arc::clone(&self.kept[&number]));
+        assert_eq!(
+            plan.first,
+            adopted.as_ref().map_or(0, |adopted| adopted.cover())
+        );
+        match (&adopted, &plan.memory) {
+            (None, None) => {}
+            (Some(adopted), Some(memory)) => assert!(memory.starts_with(&adopted.text)),
+            other => panic!("{other:?}"),
+        }
+        let body = self.compose(&plan);
+        if self.is_sendable() {
+            self.check_wire(&body);
+        }
+        let open = body.strip_suffix("]}").unwrap().to_owned();
+        if let Some((epoch, last)) = &self.last_body
+            && *epoch == plan.epoch
+        {
+            assert!(open.starts_with(last.as_str()), "the prefix has changed");
+        }
+        self.last_body = Some((plan.epoch, open));
+        let counter = self.settings.counter;
+        let own = self.overhead.0
+            + plan
+                .memory
+                .as_ref()
+                .map_or(0, |memory| counter.text(memory) as u64)
+            + self.archive[plan.first..]
+                .iter()
+                .map(|message| counter.message(message) as u64)
+                .sum::<u64>();
+        self.sent.push(Sent {
+            plan,
+            body,
+            tokens: own * self.factor / 1000,
+        });
+    }
+
+    /// Whether a model may be asked to go on from here.
+    fn is_sendable(&self) -> bool {
+        self.archive
+            .last()
+            .is_some_and(|last| matches!(last.role, Role::User | Role::Tool))
+            && open_calls(&self.archive) == 0
+    }
+
+    // What was said.
+
+    pub(crate) fn count(&self, is_it: impl Fn(&Event) -> bool) -> usize {
+        self.events.iter().filter(|event| is_it(event)).count()
+    }
+
+    pub(crate) fn swaps(&self) -> usize {
+        self.count(|event| matches!(event, Event::Swapped { .. }))
+    }
+
+    pub(crate) fn last_swap(&self) -> Option<&Event> {
+        self.events
+            .iter()
+            .rfind(|event| matches!(event, Event::Swapped { .. }))
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.engine.memory().unwrap().memory
+    }
+}
+
+/// Calls at the end that have no result.
+fn open_calls(messages: &[Message]) -> usize {
+    let answered: Vec<_> = messages
+        .iter()
+        .flat_map(Message::tool_results)
+        .map(|result| &result.call_id)
+        .collect();
+    messages
+        .iter()
+        .flat_map(Message::tool_calls)
+        .filter(|call| !answered.contains(&&call.id))
+        .count()
+}
+
+/// A version as a store gives it back.
+fn stored(version: &Version, settings: &Settings) -> Version {
+    let memory = Memory::from_json(&version.memory.to_json()).unwrap();
+    Version::new(memory, version.origin, settings)
+}
+
+pub(crate) fn failure(class: &str, retry_after_ms: Option<u64>) -> UpdateFailure {
+    UpdateFailure {
+        class: class.to_owned(),
+        message: format!("the model said: {class}"),
+        retry_after_ms,
+    }
+}
+
+/// The model calls tools, in parallel.
+pub(crate) fn calls(wire: Wire, ids: &[&str]) -> Vec<Raw> {
+    let parsed = |text: String| Raw::parse(text).unwrap();
+    match wire {
+        Wire::Anthropic => {
+            let blocks: Vec<_> = ids
+                .iter()
+                .map(|id| {
+                    format!(r#"{{"type":"tool_use","id":"{id}","name":"shell","input":{{"cmd":"ls {id}"}}}}"#)
+                })
+                .collect();
+            vec![parsed(format!(
+                r#"{{"role":"assistant","content":[{}]}}"#,
+                blocks.join(",")
+            ))]
+        }
+        Wire::OpenAiChat => {
+            let calls: Vec<_> = ids
+                .iter()
+                .map(|id| {
+                    format!(r#"{{"id":"{id}","type":"function","function":{{"name":"shell","arguments":"{{\"cmd\":\"ls {id}\"}}"}}}}"#)
+                })
+                .collect();
+            vec![parsed(format!(
+                r#"{{"role":"assistant","content":null,"tool_calls":[{}]}}"#,
+                calls.join(",")
+            ))]
+        }
+        Wire::OpenAiResponses => ids
+            .iter()
+            .map(|id| {
+                parsed(format!(
+                    r#"{{"type":"function_call","call_id":"{id}","name":"shell","arguments":"{{\"cmd\":\"ls {id}\"}}"}}"#
+                ))
+            })
+            .collect(),
+    }
+}
+
+/// So many words that do not repeat.
+pub(crate) fn prose(seed: u64, words: usize) -> String {
+    const WORDS: [&str; 24] = [
+        "parser", "reads", "the", "file", "then", "writes", "a", "table", "of", "dates", "which",
+        "somebody", "checks", "by", "hand", "before", "lunch", "and", "sends", "north", "with",
+        "three", "copies", "kept",
+    ];
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut text = String::new();
+    for index in 0..words {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        if index > 0 {
+            text.push_str(if index % 12 == 0 { ".\n" } else { " " });
+        }
+        text.push_str(WORDS[(state % 24) as usize]);
+    }
+    text.push('.');
+    text
+}
+
+fn head(text: &str) -> &str {
+    let end = text.floor_char_boundary(2_000.min(text.len()));
+    &text[..end]
+}
