@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use throughline_memory::compact::{CompactError, Form, Options, compact as compact_messages};
 use throughline_memory::json_form;
 use throughline_memory::redact::Redactor;
+use throughline_providers::decode::{Decoder, read_whole};
 use throughline_transcript::check::{CheckOptions, Profile, check_text};
 use throughline_transcript::conversation::{Conversation, SourceText};
 use throughline_transcript::convert::{self, CacheTtl};
@@ -358,6 +359,41 @@ pub fn compact(data: &[u8]) {
                 assert_eq!(second.prior_fits, Some(true));
                 assert_eq!(second.memory.cover.messages, messages.len());
             }
+        }
+    }
+}
+
+/// Answers of providers: however a stream is cut, the same comes of it; a part of one is never a whole; what is to be
+/// sent back is JSON.
+pub fn answer(data: &[u8]) {
+    let Some((size, stream)) = data.split_first() else {
+        return;
+    };
+    let size = usize::from(*size).max(1);
+    for wire in WIRES {
+        let decode = |chunks: &[&[u8]]| {
+            let mut decoder = Decoder::new(wire);
+            let mut events = Vec::new();
+            let end = chunks
+                .iter()
+                .try_for_each(|chunk| decoder.push(chunk, &mut events))
+                .and_then(|()| decoder.finish());
+            (events, end, decoder.partial())
+        };
+        let whole = decode(&[stream]);
+        let chunks: Vec<&[u8]> = stream.chunks(size).collect();
+        assert_eq!(whole, decode(&chunks));
+        let (_, end, partial) = whole;
+        assert!(!partial.is_complete);
+        let text = ByteString::from(String::from_utf8_lossy(stream).into_owned());
+        for reply in [Ok(partial), end, read_whole(wire, &text)]
+            .into_iter()
+            .flatten()
+        {
+            for message in &reply.messages {
+                assert!(Raw::parse(message.as_str().to_owned()).is_ok());
+            }
+            let _ = reply.text();
         }
     }
 }
