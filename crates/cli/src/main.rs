@@ -9,6 +9,7 @@ mod check;
 mod compact;
 mod completions;
 mod convert;
+mod demo;
 mod error;
 mod formats;
 mod input;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let console = Console::from_environment();
     let ending = match &arguments.command {
+        Command::Demo(arguments) => demo::run(arguments, &console),
         Command::Compact(arguments) => compact::run(arguments, &console),
         Command::Inspect(arguments) => inspect::run(arguments, &console),
         Command::Check(arguments) => check::run(arguments, &console),
