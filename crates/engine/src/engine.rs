@@ -574,13 +574,7 @@ impl Engine {
     /// The newest memory that could be swapped in, the model's before the draft unless it leaves too much.
     fn candidate(&self) -> Option<&Arc<Version>> {
         let goal = self.budget().at(self.settings.soft);
-        let usable = |version: &&Arc<Version>| {
-            version.cover() > self.live.first()
-                && self
-                    .live
-                    .chain_at(version.cover())
-                    .is_some_and(|chain| version.fits(chain))
-        };
+        let usable = |version: &&Arc<Version>| self.can_be_adopted(version);
         let ready = self.ready.as_ref().filter(usable);
         let draft = self
             .draft
@@ -597,6 +591,15 @@ impl Engine {
             (Some(ready), None) => Some(ready),
             (None, draft) => draft,
         }
+    }
+
+    /// Whether the version covers more than is covered, and what it covers is still there.
+    fn can_be_adopted(&self, version: &Version) -> bool {
+        version.cover() > self.live.first()
+            && self
+                .live
+                .chain_at(version.cover())
+                .is_some_and(|chain| version.fits(chain))
     }
 
     /// Whether a memory by code alone may be swapped in.

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::error::{Counter, Invalid, StoreError};
+use crate::limits::{USAGE_NANODOLLARS_MAX, USAGE_TOKENS_MAX};
 use crate::memory::{Adoption, MemoryRow};
 use crate::message::NewMessage;
 use crate::usage::UsageRow;
@@ -109,7 +110,7 @@ impl Counts {
                 )?;
                 if memory.version == 0 {
                     return Err(StoreError::Invalid {
-                        reason: Invalid::AdoptsMissingMemory,
+                        reason: Invalid::VersionZero,
                     });
                 }
                 self.memory_version = memory.version;
@@ -148,7 +149,10 @@ impl Counts {
                     usage.cache_read,
                     usage.output,
                 ];
-                if tokens.iter().any(|&tokens| i64::try_from(tokens).is_err()) {
+                let cost = usage.cost_nanodollars.unwrap_or(0).unsigned_abs();
+                if tokens.into_iter().any(|tokens| tokens > USAGE_TOKENS_MAX)
+                    || cost > USAGE_NANODOLLARS_MAX
+                {
                     return Err(StoreError::Invalid {
                         reason: Invalid::NumberTooLarge,
                     });
@@ -179,6 +183,7 @@ fn expect(counter: Counter, expected: u64, found: u64) -> Result<(), StoreError>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::usage::Purpose;
 
     const START: Counts = Counts {
         message_count: 4,
@@ -276,6 +281,25 @@ mod tests {
             &[adopt(3, 3, None, 0)],
             Err("changes that cannot be applied: an epoch must be greater than the one before"),
         );
+        let of_call = |uncached, cost_nanodollars| {
+            Change::Usage(UsageRow {
+                at_ms: 0,
+                purpose: Purpose::Main,
+                model: String::new(),
+                uncached,
+                cache_write: 0,
+                cache_write_long: 0,
+                cache_read: 0,
+                output: 0,
+                cost_nanodollars: Some(cost_nanodollars),
+                request_id: None,
+            })
+        };
+        let dearest = USAGE_NANODOLLARS_MAX as i64;
+        check(&[of_call(USAGE_TOKENS_MAX, -dearest)], Ok((4, 2, 3, 2)));
+        let too_large = "changes that cannot be applied: a number is larger than a store keeps";
+        check(&[of_call(USAGE_TOKENS_MAX + 1, 0)], Err(too_large));
+        check(&[of_call(0, dearest + 1)], Err(too_large));
         for version in [0, 3] {
             check(
                 &[adopt(3, 4, Some(version), 0)],

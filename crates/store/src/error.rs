@@ -146,6 +146,9 @@ pub enum Invalid {
     /// The memory covers more messages than there are.
     #[error("a memory cannot cover more messages than the session has")]
     CoversTooMuch,
+    /// There is no version 0.
+    #[error("memory versions begin with 1")]
+    VersionZero,
     /// The adopted memory version does not exist.
     #[error("the adopted memory version does not exist")]
     AdoptsMissingMemory,
@@ -155,7 +158,7 @@ pub enum Invalid {
     /// The parent has fewer messages than the fork is to begin with.
     #[error("a fork cannot begin with more messages than its parent has")]
     ForkPastEnd,
-    /// A number is beyond what a store keeps (63 bits).
+    /// A number is beyond what a store keeps; see [`limits`](crate::limits).
     #[error("a number is larger than a store keeps")]
     NumberTooLarge,
 }

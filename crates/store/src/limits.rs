@@ -25,6 +25,10 @@ pub const SETTINGS_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const STATE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Largest event, in bytes.
 pub const EVENT_BYTES_MAX: usize = 1024 * 1024;
+/// Most tokens of one class that one call can use: so few that the sum over all calls of a session stays a number.
+pub const USAGE_TOKENS_MAX: u64 = 1 << 40;
+/// Most that one call can cost, in billionths of a dollar: about a million dollars.
+pub const USAGE_NANODOLLARS_MAX: u64 = 1 << 50;
 /// Longest search text, in bytes.
 pub const SEARCH_BYTES_MAX: usize = 4 * 1024;
 /// Most rows that one page gives.

@@ -57,14 +57,17 @@ impl Engine {
                 return None;
             }
         }
-        let keeping = [Keeping::Usual, Keeping::Least, Keeping::Nothing]
-            .into_iter()
-            .find(|keeping| self.gain_of(self.cut(*keeping)) > 0);
-        let Some(keeping) = keeping else {
+        let gain_max = self.gain_of(self.cut(Keeping::Nothing));
+        if gain_max == 0 {
             return Some(Outcome::Refused {
                 reason: "there is nothing to compact".to_owned(),
             });
-        };
+        }
+        // Who asks wants it smaller: the usual tail is kept only if that leaves something to cover.
+        let keeping = [Keeping::Usual, Keeping::Least]
+            .into_iter()
+            .find(|keeping| self.gain_of(self.cut(*keeping)) >= gain_max / 4)
+            .unwrap_or(Keeping::Nothing);
         self.give_up_builds(Dropped::Cancelled);
         // A draft of the same cover that was made before, or without the focus, is not what is asked for.
         self.draft = None;
@@ -82,8 +85,10 @@ impl Engine {
 
     /// The memory that was made to be looked at, if it can still be swapped in.
     fn prepared(&self) -> Option<Arc<Version>> {
-        self.candidate()
+        self.ready
+            .as_ref()
             .filter(|version| self.prepared == Some(version.memory.version))
+            .filter(|version| self.can_be_adopted(version))
             .cloned()
     }
 

@@ -41,7 +41,7 @@ pub(super) enum Keeping {
     Usual,
     /// As little as cuts allow.
     Least,
-    /// Not even the latest request, if it was answered and there is nothing else to cover.
+    /// Not even the latest request, if it was answered.
     Nothing,
 }
 
@@ -159,7 +159,7 @@ impl Engine {
             .body_bytes_max
             .is_none_or(|max| self.live.bytes_from(cut) + self.overhead_bytes < max / 2);
         let may_cover_request = keeping == Keeping::Nothing && self.live.is_at_rest();
-        if after(cut) <= goal && is_light && !(may_cover_request && cut <= self.live.first()) {
+        if after(cut) <= goal && is_light && !may_cover_request {
             return cut;
         }
         // A tool loop that fills the window: its request is quoted behind the memory.

@@ -1,1 +1,273 @@
-//! updates
+//! What becomes of updates that come late, fail, or are no good.
+
+use throughline_engine::{
+    Compactor, Dropped, EconomyRule, Event, Input, Mark, Mode, Refused, Settings, Swapping,
+    VersionOrigin,
+};
+
+use crate::world::{Model, World, prose, settings};
+
+fn by_model(window: u64) -> Settings {
+    let mut settings = settings(window);
+    settings.compactor = Compactor::Model;
+    settings.keep = Mark::Tokens(500);
+    settings.economy.rule = EconomyRule::HardMarkOnly;
+    settings
+}
+
+fn more(world: &mut World, seeds: std::ops::Range<u64>) {
+    for seed in seeds {
+        world.turn(&format!("Question {seed}."), &prose(seed, 900));
+    }
+}
+
+fn dropped(world: &World, reason: Dropped) -> usize {
+    world.count(|event| matches!(event, Event::Dropped { reason: why, .. } if *why == reason))
+}
+
+#[test]
+fn an_update_that_began_before_a_swap_is_taken_if_it_covers_more() {
+    let mut world = World::new(by_model(60_000));
+    world.latency_ms = 5_000;
+    more(&mut world, 0..4);
+    world.compact(None, Swapping::Preview);
+    world.wait(5_000);
+    let first = world.engine.status().ready_cover.unwrap();
+    more(&mut world, 4..8);
+    world.latency_ms = 600_000;
+    world.configure(|settings| settings.soft = Mark::Tokens(1_000));
+    more(&mut world, 8..9);
+    assert!(world.engine.status().is_updating);
+    // The older memory is swapped in while the update runs.
+    world.compact(None, Swapping::AtOnce);
+    assert_eq!(world.engine.status().cover, first);
+    assert!(world.engine.status().is_updating);
+    world.wait(600_000);
+    assert!(world.engine.status().ready_cover.unwrap() > first);
+    assert_eq!(dropped(&world, Dropped::TwoSwaps), 0);
+    let id = world.compact(None, Swapping::AtOnce);
+    world.wait(600_000);
+    assert!(matches!(
+        world.outcome(id),
+        throughline_engine::Outcome::Committed { .. }
+    ));
+    world.turn("Go on.", "Yes.");
+}
+
+#[test]
+fn after_two_swaps_an_update_is_dropped_or_overtaken() {
+    let mut world = World::new(by_model(60_000));
+    world.is_rude = true;
+    world.latency_ms = 10_000_000;
+    world.configure(|settings| settings.soft = Mark::Tokens(3_000));
+    more(&mut world, 0..6);
+    assert_eq!(world.update_orders.len(), 1);
+    world.configure(|settings| {
+        settings.soft = Mark::Permille(500);
+        settings.compactor = Compactor::Extractive;
+        settings.hard = Mark::Tokens(5_000);
+    });
+    more(&mut world, 6..20);
+    assert!(world.swaps() >= 2);
+    let (memory, cover) = (world.memory().clone(), world.engine.status().cover);
+    let (_, order) = world.updates.remove(0);
+    world.answer_update(&order);
+    assert_eq!(
+        (world.memory(), world.engine.status().cover),
+        (&memory, cover)
+    );
+    assert!(dropped(&world, Dropped::Overtaken) + dropped(&world, Dropped::TwoSwaps) >= 1);
+}
+
+#[test]
+fn memories_that_are_no_good_are_refused_for_a_reason() {
+    type Is = fn(&Refused) -> bool;
+    let table: [(Model, Option<Is>); 4] = [
+        (Model::Empty, Some(|reason| *reason == Refused::Empty)),
+        (
+            Model::OtherCover,
+            Some(|reason| *reason == Refused::OtherCover),
+        ),
+        (Model::OtherHistory, None),
+        (Model::Fails("overloaded", None), None),
+    ];
+    for (model, expected) in table {
+        let mut world = World::new(by_model(60_000));
+        more(&mut world, 0..4);
+        world.model = model.clone();
+        let stored = world.kept.len();
+        let id = world.compact(None, Swapping::AtOnce);
+        world.wait(60_000);
+        let refused = world.count(|event| {
+            matches!(event, Event::Refused { reason, .. } if expected.is_some_and(|is| is(reason)))
+        });
+        assert_eq!(refused, usize::from(expected.is_some()), "{model:?}");
+        assert_eq!(
+            world.count(|event| matches!(event, Event::Failed { .. })),
+            1
+        );
+        // Only the draft is there.
+        assert!(matches!(
+            world.outcome(id),
+            throughline_engine::Outcome::Committed { .. }
+        ));
+        assert_eq!(
+            world.engine.memory().unwrap().origin,
+            VersionOrigin::Draft,
+            "{model:?}"
+        );
+        assert_eq!(world.kept.len(), stored + 1);
+    }
+}
+
+#[test]
+fn a_memory_that_is_longer_than_it_may_be_is_made_to_fit() {
+    let mut world = World::new(by_model(60_000));
+    more(&mut world, 0..8);
+    world.model = Model::Long(5_000);
+    world.compact(None, Swapping::AtOnce);
+    world.wait(60_000);
+    let version = world.engine.memory().unwrap();
+    assert!(
+        version.tokens <= world.settings.memory_tokens_max,
+        "{}",
+        version.tokens
+    );
+}
+
+#[test]
+fn a_memory_larger_than_what_it_covers_is_refused() {
+    let mut settings = by_model(60_000);
+    settings.memory_tokens_max = 50_000;
+    let mut world = World::new(settings);
+    more(&mut world, 0..3);
+    world.model = Model::Long(20_000);
+    world.compact(None, Swapping::AtOnce);
+    world.wait(60_000);
+    assert_eq!(
+        world.count(|event| matches!(
+            event,
+            Event::Refused {
+                reason: Refused::NotSmaller { .. },
+                ..
+            }
+        )),
+        1
+    );
+    assert!(world.engine.memory().unwrap().tokens < 3_000);
+}
+
+#[test]
+fn an_answer_that_comes_twice_or_that_nobody_ordered_is_dropped() {
+    let mut world = World::new(by_model(60_000));
+    more(&mut world, 0..4);
+    world.compact(None, Swapping::AtOnce);
+    let (_, order) = world.updates[0].clone();
+    world.answer_update(&order);
+    assert_eq!(world.swaps(), 1);
+    let version = world.memory().version;
+    world.answer_update(&order);
+    world.wait(60_000);
+    assert_eq!(world.memory().version, version);
+    assert_eq!(dropped(&world, Dropped::NotOrdered), 2);
+}
+
+#[test]
+fn settings_may_change_while_an_update_runs() {
+    for change in [
+        (|settings: &mut Settings| settings.compactor = Compactor::Extractive) as fn(&mut Settings),
+        |settings| settings.window = 30_000,
+        |settings| settings.memory_tokens_max = 800,
+        |settings| settings.mode = Mode::Traditional,
+        |settings| {
+            settings.counter = throughline_transcript::tokens::Counter::of_family(
+                throughline_transcript::catalogue::TokenizerFamily::O200k,
+            );
+        },
+    ] {
+        let mut world = World::new(by_model(60_000));
+        more(&mut world, 0..6);
+        let id = world.compact(None, Swapping::AtOnce);
+        world.configure(change);
+        world.wait(60_000);
+        assert!(matches!(
+            world.outcome(id),
+            throughline_engine::Outcome::Committed { .. }
+        ));
+        more(&mut world, 6..8);
+        assert!(world.engine.memory().unwrap().tokens <= world.settings.memory_tokens_max);
+    }
+    // Switched off, what the background makes is given up.
+    let mut world = World::new(by_model(20_000));
+    more(&mut world, 0..11);
+    assert!(world.engine.status().is_updating);
+    world.configure(|settings| settings.mode = Mode::Off);
+    assert!(!world.engine.status().is_updating);
+    assert_eq!(dropped(&world, Dropped::Cancelled), 1);
+}
+
+#[test]
+fn drafts_that_fail_are_not_tried_for_ever() {
+    let mut world = World::new(settings(20_000));
+    world.drafts_fail = true;
+    more(&mut world, 0..15);
+    let tried = world.draft_orders.len();
+    for _ in 0..5 {
+        world.turn("Again.", "Yes.");
+    }
+    assert!(tried <= 4 && world.draft_orders.len() == tried, "{tried}");
+    assert_eq!(world.count(|event| matches!(event, Event::Halted(_))), 1);
+    world.drafts_fail = false;
+    more(&mut world, 20..23);
+    assert_eq!(world.swaps(), 1);
+}
+
+#[test]
+fn fifty_chained_swaps_stay_in_the_window_and_keep_the_ledger() {
+    for compactor in [Compactor::Extractive, Compactor::Model] {
+        let mut world = World::new(Settings {
+            compactor,
+            memory_tokens_max: 1_200,
+            ..settings(8_000)
+        });
+        world.model_script = (0..400)
+            .map(|index| match index % 5 {
+                3 => Model::Fails("overloaded", None),
+                4 => Model::Long(300),
+                _ => Model::Good,
+            })
+            .collect();
+        world.turn(
+            "Never rename the table invoices. The port must stay 8431.",
+            "I will not.",
+        );
+        let mut seed = 0;
+        while world.swaps() < 50 {
+            assert!(seed < 600, "{} swaps", world.swaps());
+            let sent = world.turn(&format!("Question {seed}."), &prose(seed, 600));
+            assert!(sent.plan.tokens <= 7_200 && !sent.plan.is_too_large);
+            assert!(
+                world
+                    .engine
+                    .memory()
+                    .is_none_or(|memory| memory.tokens <= 1_200)
+            );
+            seed += 1;
+        }
+        assert!(
+            world
+                .engine
+                .memory()
+                .unwrap()
+                .text
+                .contains("Never rename the table invoices"),
+            "{}",
+            world.engine.memory().unwrap().text
+        );
+        assert!(world.waits.is_empty(), "{:?}", world.waits);
+        world.restart();
+        world.user("And now?");
+        world.request();
+        world.input(Input::Cancel);
+    }
+}

@@ -75,6 +75,8 @@ pub(crate) struct World {
     pub(crate) factor: u64,
     pub(crate) overhead: (u64, u64),
     pub(crate) waits: Vec<BuildKind>,
+    /// Whether the transcript breaks the rules of the provider already.
+    pub(crate) is_broken: bool,
     pub(crate) pins: Vec<throughline_engine::Pin>,
     wait_until: Option<i64>,
     last_body: Option<(u64, String)>,
@@ -143,6 +145,7 @@ impl World {
             factor: 1_000,
             overhead: (0, 0),
             waits: Vec::new(),
+            is_broken: false,
             pins: Vec::new(),
             wait_until: None,
             last_body: None,
@@ -324,6 +327,21 @@ impl World {
     pub(crate) fn configure(&mut self, change: impl FnOnce(&mut Settings)) {
         change(&mut self.settings);
         self.input(Input::Configured(Box::new(self.settings.clone())));
+    }
+
+    /// Another session that begins as this one.
+    pub(crate) fn fork(&self) -> Self {
+        let mut fork = Self::on(self.wire(), self.settings.clone());
+        fork.archive.clone_from(&self.archive);
+        fork.kept.clone_from(&self.kept);
+        fork.adoption.clone_from(&self.adoption);
+        fork.pins.clone_from(&self.pins);
+        fork.last_epoch = self.last_epoch;
+        fork.factor = self.factor;
+        fork.engine = Engine::restore(self.settings.clone(), self.snapshot());
+        let (tokens, bytes) = self.overhead;
+        fork.overhead(tokens, bytes);
+        fork
     }
 
     /// The process ends and another one opens the session.
@@ -647,7 +665,7 @@ impl World {
             other => panic!("{other:?}"),
         }
         let body = self.compose(&plan);
-        if self.is_sendable() {
+        if self.is_sendable() && !self.is_broken {
             self.check_wire(&body);
         }
         let open = body.strip_suffix("]}").unwrap().to_owned();
