@@ -48,3 +48,8 @@ pub use output::{Adoption, Order, Output, Plan, Ticket, UpdateOrder, Waited};
 pub use phase::{Phase, PhaseDetector};
 pub use settings::{Compactor, Economy, EconomyRule, Fallback, Mode, Settings, Step, Triggers};
 pub use version::{Past, Version, VersionOrigin};
+
+/// The example of the README is tested too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

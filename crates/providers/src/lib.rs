@@ -81,3 +81,8 @@ pub mod retry;
 mod sse;
 pub mod stop;
 pub mod transport;
+
+/// The example of the README is tested too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

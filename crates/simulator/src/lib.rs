@@ -87,3 +87,8 @@ pub use server::{Recording, ServeError, serve};
 pub use simulator::{BODY_BYTES_MAX, Options, PrefixMismatch, Recorded, Simulator};
 pub use stream::Chunking;
 pub use transport::SimulatedProvider;
+
+/// The example of the README is tested too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -58,3 +58,8 @@ pub use throughline_memory as memory;
 pub use throughline_providers as providers;
 pub use throughline_store as store;
 pub use throughline_transcript as transcript;
+
+/// The example of the README is tested too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
