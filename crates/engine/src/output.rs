@@ -97,7 +97,7 @@ pub struct UpdateOrder {
 /// What a request is made of.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The epoch. Within it each request is a prefix of the next.
+    /// The epoch. Within it each request is a prefix of the next, unless the transcript was cut back.
     pub epoch: u64,
     /// What stands before the messages.
     pub memory: Option<Arc<str>>,

@@ -10,11 +10,11 @@ pub(crate) struct ApiError {
     pub(crate) kind: &'static str,
     pub(crate) message: String,
     /// Anthropic's `error.details`.
-    pub(crate) details: Option<Value>,
+    pub(crate) details: Option<Box<Value>>,
     /// OpenAI's `error.code`.
     pub(crate) code: Option<&'static str>,
     /// OpenAI's `error.param`.
-    pub(crate) param: Option<String>,
+    pub(crate) param: Option<Box<str>>,
     pub(crate) retry_after_s: Option<u64>,
     pub(crate) should_retry: Option<bool>,
 }
@@ -55,7 +55,7 @@ impl ApiError {
 
     pub(crate) fn details(self, details: Value) -> Self {
         Self {
-            details: Some(details),
+            details: Some(Box::new(details)),
             ..self
         }
     }
@@ -72,7 +72,7 @@ impl ApiError {
         }
     }
 
-    pub(crate) fn param(self, param: impl Into<String>) -> Self {
+    pub(crate) fn param(self, param: impl Into<Box<str>>) -> Self {
         Self {
             param: Some(param.into()),
             ..self
@@ -98,7 +98,7 @@ impl ApiError {
     pub(crate) fn anthropic_error(&self) -> Value {
         let mut error = json!({"type": self.kind, "message": self.message});
         if let (Some(details), Some(error)) = (&self.details, error.as_object_mut()) {
-            error.insert("details".to_owned(), details.clone());
+            error.insert("details".to_owned(), Value::clone(details));
         }
         error
     }

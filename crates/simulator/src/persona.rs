@@ -286,10 +286,9 @@ fn call(tool: &Tool, mind: &mut Dice) -> ReplyPart {
     }
 }
 
-/// What the assistant thinks before it answers, if it does.
-pub(crate) fn thought(heard: &Heard, mind: &mut Dice) -> Option<String> {
-    mind.happens(0.8)
-        .then(|| talk::thought(&heard.last_user_text(), mind))
+/// What the assistant thinks before it answers.
+pub(crate) fn thought(heard: &Heard, mind: &mut Dice) -> String {
+    talk::thought(&heard.last_user_text(), mind)
 }
 
 /// The content of a compaction that the provider itself makes.

@@ -546,8 +546,16 @@ impl Simulator {
             None => persona::reply(&question.heard, is_summary, question.output_max, &mut mind),
         };
         persona::spoil(&mut reply, fault, &question.heard, &mut mind);
-        if reply.thinking.is_none() && question.thinks != Thinks::No && !is_summary {
-            reply.thinking = persona::thought(&question.heard, &mut mind);
+        // With a budget every turn has to begin with thinking; otherwise the model decides.
+        let has_budget = asked
+            .body
+            .field("thinking")
+            .is_some_and(|thinking| thinking.field("budget_tokens").is_some());
+        if reply.thinking.is_none()
+            && question.thinks != Thinks::No
+            && (has_budget || (!is_summary && mind.happens(0.8)))
+        {
+            reply.thinking = Some(persona::thought(&question.heard, &mut mind));
         }
         self.blocks(asked, question, reply, &mut mind, &mut answer);
         answer

@@ -115,10 +115,9 @@ impl Engine {
         self.in_flight = None;
         self.must_shrink = false;
         self.undone_at = None;
-        if self.adopted.take().is_some() || self.epoch > 0 {
-            self.epoch += 1;
-            self.outputs.push_back(Output::Adopt(self.no_memory()));
-        }
+        self.adopted = None;
+        self.epoch += 1;
+        self.adopt_as_it_is();
         self.history_changed();
     }
 

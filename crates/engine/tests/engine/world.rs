@@ -81,6 +81,8 @@ pub(crate) struct World {
     wait_until: Option<i64>,
     last_body: Option<(u64, String)>,
     compactions: u64,
+    /// The first compaction that the engine as it is knows of.
+    asked_since: u64,
     last_epoch: u64,
 }
 
@@ -150,6 +152,7 @@ impl World {
             wait_until: None,
             last_body: None,
             compactions: 0,
+            asked_since: 1,
             last_epoch: 0,
         }
     }
@@ -162,10 +165,22 @@ impl World {
 
     pub(crate) fn input(&mut self, input: Input) {
         self.handle(input);
+        self.answer_drafts();
+    }
+
+    pub(crate) fn answer_drafts(&mut self) {
         while !self.holds_drafts
             && let Some(order) = self.drafts.pop_front()
         {
             self.answer_draft(order);
+        }
+    }
+
+    /// Each compaction that was asked for has one outcome, unless the process ended before.
+    pub(crate) fn check_outcomes(&self) {
+        for id in self.asked_since..=self.compactions {
+            let outcomes = self.outcomes.get(&id).map_or(0, Vec::len);
+            assert_eq!(outcomes, 1, "compaction {id}");
         }
     }
 
@@ -347,6 +362,7 @@ impl World {
     /// The process ends and another one opens the session.
     pub(crate) fn restart(&mut self) {
         let snapshot = self.snapshot();
+        self.asked_since = self.compactions + 1;
         self.engine = Engine::restore(self.settings.clone(), snapshot);
         assert!(self.engine.poll().is_none(), "loading starts nothing");
         let before = self.events.len();
@@ -468,6 +484,7 @@ impl World {
                 if matches!(model, Model::OtherHistory) {
                     memory.cover.digest = "0".repeat(64);
                 }
+                memory.items.retain(|item| item.id != own.id);
                 memory.items.push(own);
                 memory.items.sort_by_key(|item| item.entry.section());
                 Ok(memory)
@@ -563,6 +580,15 @@ impl World {
             if let Some(before) = before.filter(|_| is_further) {
                 self.check_ledger(&before.memory, &version.memory);
             }
+            if is_further {
+                for pin in &self.pins {
+                    let pins = &version.memory.items;
+                    assert!(
+                        pins.iter().any(|item| item.entry.text() == pin.text),
+                        "{pin:?}"
+                    );
+                }
+            }
         }
         self.adoption = Some(adoption);
     }
@@ -591,7 +617,11 @@ impl World {
 
     fn reload(&mut self, messages: usize) {
         assert!(messages < self.engine.status().cover);
-        self.kept.retain(|_, version| version.cover() <= messages);
+        let digests = prefix_digests(&self.archive);
+        self.kept.retain(|_, version| {
+            version.cover() <= messages
+                && version.memory.cover.digest == digests[version.cover() - 1].to_string()
+        });
         let newest = self.kept.values().next_back().cloned();
         let epoch = self.last_epoch + 1;
         self.adoption = Some(Adoption {
@@ -722,7 +752,7 @@ impl World {
 }
 
 /// Calls at the end that have no result.
-fn open_calls(messages: &[Message]) -> usize {
+pub(crate) fn open_calls(messages: &[Message]) -> usize {
     let answered: Vec<_> = messages
         .iter()
         .flat_map(Message::tool_results)

@@ -196,6 +196,12 @@ proptest! {
         let mut simulator = Simulator::new(Options::new(seed).without_latency());
         let mut body = body;
         body["stream"] = json!(false);
+        // A prefill is continued, not answered.
+        let is_prefill = body["messages"].as_array().and_then(|messages| messages.last())
+            .is_none_or(|last| last["role"] != "user");
+        if is_prefill {
+            return Ok(());
+        }
         if body["max_tokens"] == json!(0) || body.get("compaction").is_some() {
             return Ok(());
         }

@@ -36,7 +36,7 @@ fn blocks(count: usize) -> Value {
         })
         .collect();
     body["messages"] = json!(messages);
-    if count % 2 == 0 {
+    if count.is_multiple_of(2) {
         body["messages"]
             .as_array_mut()
             .unwrap()
