@@ -59,7 +59,11 @@ pub use throughline_providers as providers;
 pub use throughline_store as store;
 pub use throughline_transcript as transcript;
 
-/// The example of the README is tested too.
+/// The examples of the README and of the guide are tested too.
 #[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
+mod readme {
+    #[doc = include_str!("../README.md")]
+    struct OfThisCrate;
+    #[doc = include_str!("../../../docs/library.md")]
+    struct Guide;
+}
