@@ -1,17 +1,18 @@
 //! The engine in a world of its own: a transcript, a store, compactors and a provider in virtual time.
 
-#[path = "engine/world.rs"]
-mod world;
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests, outside of the test functions"
+)]
 
-#[path = "engine/asked.rs"]
-mod asked;
-#[path = "engine/cases.rs"]
-mod cases;
-#[path = "engine/history.rs"]
-mod history;
-#[path = "engine/properties.rs"]
-mod properties;
-#[path = "engine/swaps.rs"]
-mod swaps;
-#[path = "engine/updates.rs"]
-mod updates;
+mod engine {
+    mod asked;
+    mod cases;
+    mod history;
+    mod model;
+    mod properties;
+    mod said;
+    mod swaps;
+    mod updates;
+    mod world;
+}

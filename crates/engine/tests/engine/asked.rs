@@ -6,7 +6,9 @@ use throughline_engine::{
 };
 use throughline_memory::document::{Entry, Memory};
 
-use crate::world::{Model, World, prose, settings};
+use super::model::Model;
+use super::said::prose;
+use super::world::{World, settings};
 
 /// A conversation of some 4,000 tokens in a window of 60,000.
 fn talk(compactor: Compactor) -> World {

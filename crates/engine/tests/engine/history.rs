@@ -4,7 +4,8 @@ use throughline_engine::{Compactor, Dropped, Event, Input, Mark, Settings, Swapp
 use throughline_transcript::json::Raw;
 use throughline_transcript::wire::Wire;
 
-use crate::world::{World, prose, settings};
+use super::said::prose;
+use super::world::{World, settings};
 
 fn kept(window: u64) -> Settings {
     Settings {

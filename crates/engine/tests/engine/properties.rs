@@ -10,7 +10,9 @@ use throughline_transcript::message::{Message, Role};
 use throughline_transcript::request::message;
 use throughline_transcript::wire::Wire;
 
-use crate::world::{Model, World, open_calls, prose, settings};
+use super::model::Model;
+use super::said::prose;
+use super::world::{World, open_calls, settings};
 
 /// What happens next.
 #[derive(Clone, Debug)]
@@ -210,7 +212,7 @@ impl Play {
                     })
                     .collect();
                 let ids: Vec<_> = ids.iter().map(String::as_str).collect();
-                crate::world::calls(wire, &ids)
+                super::said::calls(wire, &ids)
             }
             Saying::Thinking(count) if wire == Wire::Anthropic => {
                 let text = prose(self.said, usize::from(count));

@@ -5,7 +5,9 @@ use throughline_engine::{
     Settings, Skipped, VersionOrigin,
 };
 
-use crate::world::{Model, World, prose, settings};
+use super::model::Model;
+use super::said::prose;
+use super::world::{World, settings};
 
 /// A window of 20,000: 18,000 usable, soft mark 9,000, hard mark 14,400.
 fn small() -> Settings {

@@ -5,7 +5,9 @@ use throughline_engine::{
     VersionOrigin,
 };
 
-use crate::world::{Model, World, prose, settings};
+use super::model::Model;
+use super::said::prose;
+use super::world::{World, settings};
 
 fn by_model(window: u64) -> Settings {
     let mut settings = settings(window);

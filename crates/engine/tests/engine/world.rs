@@ -1,41 +1,26 @@
 //! What surrounds an engine, without clock, network and files. Everything that the engine says is checked as it says it.
 
+mod checks;
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use throughline_engine::{
-    Adoption, BuildKind, By, Compaction, Engine, Event, Input, Order, Outcome, Output, Plan,
-    Reason, Settings, Snapshot, Swapping, Ticket, Time, UpdateFailure, UpdateOrder, Version,
+    Adoption, BuildKind, By, Compaction, Engine, Event, Input, Order, Outcome, Plan, Settings,
+    Snapshot, Swapping, Ticket, Time, UpdateOrder, Version,
 };
 use throughline_memory::compact::{Form, Options, compact_after};
-use throughline_memory::document::{Entry, Item, Memory, Origin, Provenance, Section, Status};
-use throughline_transcript::check::{CheckOptions, check_text};
+use throughline_memory::document::Memory;
 use throughline_transcript::digest::{Chain, prefix_digests};
 use throughline_transcript::formats::request::read_message;
 use throughline_transcript::json::Raw;
-use throughline_transcript::message::{Message, Role};
-use throughline_transcript::request::{self, Frame, Marks, MemoryPlace, message, without_thinking};
+use throughline_transcript::message::Message;
+use throughline_transcript::request::{self, Frame, MemoryPlace, message};
 use throughline_transcript::usage::ContextSize;
 use throughline_transcript::wire::Wire;
 
-/// What the model makes of an order.
-#[derive(Clone, Debug)]
-pub(crate) enum Model {
-    /// A good memory.
-    Good,
-    /// No memory.
-    Fails(&'static str, Option<u64>),
-    /// A memory that says nothing.
-    Empty,
-    /// A memory of so many words.
-    Long(usize),
-    /// A memory that stands for other messages.
-    OtherCover,
-    /// A memory of another history.
-    OtherHistory,
-    /// Nothing at all.
-    Silent,
-}
+use super::model::{Model, failure};
+use super::said::calls;
 
 /// A request that went out.
 #[derive(Clone, Debug)]
@@ -444,290 +429,10 @@ impl World {
             .pop_front()
             .unwrap_or_else(|| self.model.clone());
         let ticket = order.order.ticket;
-        let mut memory = (*order.draft).clone();
-        memory.version = order
-            .order
-            .prior
-            .as_ref()
-            .map_or(1, |prior| prior.memory.version + 1);
-        let said = |text: String| Item {
-            id: Item::id_for(Section::CompletedWork, order.order.cover(), &text),
-            entry: Entry::CompletedWork { text },
-            origin: Origin::Assistant,
-            provenance: Provenance {
-                message: order.order.cover() - 1,
-                at_ms: None,
-            },
-            status: Status::Active,
-            touched: memory.version,
-        };
-        let mut own = said(format!("The model read {} messages.", order.order.cover()));
-        let result = match model {
-            Model::Silent => return,
-            Model::Fails(class, retry_after_ms) => Err(failure(class, retry_after_ms)),
-            Model::Empty => {
-                memory.items.clear();
-                Ok(memory)
-            }
-            Model::Good | Model::Long(_) | Model::OtherCover | Model::OtherHistory => {
-                let mut kept = 0;
-                memory.items.retain(|item| {
-                    kept += usize::from(!item.entry.section().is_ledger());
-                    item.entry.section().is_ledger() || kept <= 4
-                });
-                if let Model::Long(words) = model {
-                    own = said("word ".repeat(words));
-                }
-                if matches!(model, Model::OtherCover) {
-                    memory.cover.messages -= 1;
-                }
-                if matches!(model, Model::OtherHistory) {
-                    memory.cover.digest = "0".repeat(64);
-                }
-                memory.items.retain(|item| item.id != own.id);
-                memory.items.push(own);
-                memory.items.sort_by_key(|item| item.entry.section());
-                Ok(memory)
-            }
+        let Some(result) = model.answer(order) else {
+            return;
         };
         self.input(Input::Updated { ticket, result });
-    }
-
-    // What the engine says.
-
-    fn take(&mut self, output: Output) {
-        match output {
-            Output::Draft(order) => {
-                self.check_order(&order);
-                self.draft_orders.push(order.clone());
-                self.drafts.push_back(order);
-            }
-            Output::Update(order) => {
-                self.check_order(&order.order);
-                assert_eq!(order.draft.cover.messages, order.order.cover());
-                assert!(!order.order.messages.is_empty() || order.order.prior.is_some());
-                self.check_live(&order.live);
-                self.update_orders.push(order.clone());
-                self.updates.push((self.now + self.latency_ms, order));
-            }
-            Output::CancelUpdate(ticket) => {
-                self.cancelled.push(ticket);
-                if !self.is_rude {
-                    self.updates
-                        .retain(|(_, order)| order.order.ticket != ticket);
-                }
-            }
-            Output::Request(plan) => {
-                self.wait_until = None;
-                self.send(plan);
-            }
-            Output::Wait { waited, at_most_ms } => {
-                assert!(at_most_ms > 0);
-                self.waits.push(waited.kind);
-                self.wait_until = Some(self.now + at_most_ms as i64);
-            }
-            Output::Keep(version) => {
-                let digest = prefix_digests(&self.archive)[version.cover() - 1];
-                assert_eq!(version.memory.cover.digest, digest.to_string());
-                let number = version.memory.version;
-                assert!(self.kept.keys().all(|kept| *kept < number));
-                assert_eq!(*version, stored(&version, &self.settings));
-                self.kept.insert(number, version);
-            }
-            Output::Adopt(adoption) => self.adopt(adoption),
-            Output::Reload { messages } => self.reload(messages),
-            Output::Event(event) => {
-                if let Event::Compaction { id, outcome } = &event {
-                    self.outcomes.entry(*id).or_default().push(outcome.clone());
-                }
-                if let Event::Swapped {
-                    reason,
-                    tokens_before,
-                    tokens_after,
-                    ..
-                } = &event
-                    && *reason != Reason::Given
-                {
-                    assert!(tokens_after < tokens_before, "{event:?}");
-                }
-                self.events.push(event);
-            }
-            other => panic!("unknown output {other:?}"),
-        }
-    }
-
-    fn check_order(&self, order: &Order) {
-        assert_eq!(order.messages, self.archive[order.first..order.cover()]);
-        let prior = order.prior.as_ref().map_or(0, |prior| prior.cover());
-        assert_eq!(order.first, prior);
-    }
-
-    fn adopt(&mut self, adoption: Adoption) {
-        assert!(adoption.epoch >= self.last_epoch, "epochs only rise");
-        self.last_epoch = adoption.epoch;
-        let before = self
-            .adoption
-            .as_ref()
-            .and_then(|before| before.version)
-            .and_then(|number| self.kept.get(&number))
-            .cloned();
-        if let Some(number) = adoption.version {
-            let version = &self.kept[&number];
-            assert_eq!(version.cover(), adoption.cover);
-            let is_further = before
-                .as_ref()
-                .is_some_and(|before| before.cover() < adoption.cover);
-            if let Some(before) = before.filter(|_| is_further) {
-                self.check_ledger(&before.memory, &version.memory);
-            }
-            if is_further {
-                for pin in &self.pins {
-                    let pins = &version.memory.items;
-                    assert!(
-                        pins.iter().any(|item| item.entry.text() == pin.text),
-                        "{pin:?}"
-                    );
-                }
-            }
-        }
-        self.adoption = Some(adoption);
-    }
-
-    /// What a person has said to keep in mind stays, unless it was only pinned and let go.
-    fn check_ledger(&self, before: &Memory, after: &Memory) {
-        for item in &before.items {
-            if !item.entry.section().is_ledger() || item.id.starts_with("pin-") {
-                continue;
-            }
-            assert!(
-                after
-                    .items
-                    .iter()
-                    .any(|other| other.id == item.id || other.entry == item.entry),
-                "lost: {item:?}\n{:#?}",
-                after
-                    .items
-                    .iter()
-                    .filter(|item| item.entry.section().is_ledger())
-                    .map(|item| (&item.id, item.entry.text(), &item.status))
-                    .collect::<Vec<_>>()
-            );
-        }
-    }
-
-    fn reload(&mut self, messages: usize) {
-        assert!(messages < self.engine.status().cover);
-        let digests = prefix_digests(&self.archive);
-        self.kept.retain(|_, version| {
-            version.cover() <= messages
-                && version.memory.cover.digest == digests[version.cover() - 1].to_string()
-        });
-        let newest = self.kept.values().next_back().cloned();
-        let epoch = self.last_epoch + 1;
-        self.adoption = Some(Adoption {
-            epoch,
-            version: newest.as_ref().map(|newest| newest.memory.version),
-            cover: newest.as_ref().map_or(0, |newest| newest.cover()),
-            at_messages: messages,
-            quoted: None,
-        });
-        self.last_epoch = epoch;
-        self.engine = Engine::restore(self.settings.clone(), self.snapshot());
-        self.drafts.clear();
-        self.updates.clear();
-        self.wait_until = None;
-        let (tokens, bytes) = self.overhead;
-        self.engine
-            .handle(Time::from_ms(self.now), Input::Overhead { tokens, bytes });
-    }
-
-    /// The messages of a plan as they go out.
-    pub(crate) fn messages_of(&self, plan: &Plan) -> Vec<Raw> {
-        (plan.first..plan.end)
-            .filter_map(|index| {
-                let raw = self.archive[index].raw.clone().unwrap();
-                if index < plan.thinking_from {
-                    without_thinking(&raw)
-                } else {
-                    Some(raw)
-                }
-            })
-            .collect()
-    }
-
-    fn compose(&self, plan: &Plan) -> String {
-        let messages = self.messages_of(plan);
-        self.frame
-            .compose(plan.memory.as_deref(), &messages, Marks::default())
-    }
-
-    /// An update may put its instruction behind the request.
-    fn check_live(&self, plan: &Plan) {
-        let mut messages = self.messages_of(plan);
-        messages.push(message::user(self.wire(), "Write the memory."));
-        let body = self
-            .frame
-            .compose(plan.memory.as_deref(), &messages, Marks::default());
-        self.check_wire(&body);
-    }
-
-    fn check_wire(&self, body: &str) {
-        let report = check_text(body, self.wire(), &CheckOptions::default());
-        let errors: Vec<_> = report.errors().collect();
-        assert!(errors.is_empty(), "{errors:#?}\n{}", head(body));
-    }
-
-    fn send(&mut self, plan: Plan) {
-        assert_eq!(plan.end, self.archive.len());
-        assert_eq!(plan.epoch, self.last_epoch);
-        let adopted = self
-            .adoption
-            .as_ref()
-            .and_then(|adoption| adoption.version)
-            .map(|number| Arc::clone(&self.kept[&number]));
-        assert_eq!(
-            plan.first,
-            adopted.as_ref().map_or(0, |adopted| adopted.cover())
-        );
-        match (&adopted, &plan.memory) {
-            (None, None) => {}
-            (Some(adopted), Some(memory)) => assert!(memory.starts_with(&adopted.text)),
-            other => panic!("{other:?}"),
-        }
-        let body = self.compose(&plan);
-        if self.is_sendable() && !self.is_broken {
-            self.check_wire(&body);
-        }
-        let open = body.strip_suffix("]}").unwrap().to_owned();
-        if let Some((epoch, last)) = &self.last_body
-            && *epoch == plan.epoch
-        {
-            assert!(open.starts_with(last.as_str()), "the prefix has changed");
-        }
-        self.last_body = Some((plan.epoch, open));
-        let counter = self.settings.counter;
-        let own = self.overhead.0
-            + plan
-                .memory
-                .as_ref()
-                .map_or(0, |memory| counter.text(memory) as u64)
-            + self.archive[plan.first..]
-                .iter()
-                .map(|message| counter.message(message) as u64)
-                .sum::<u64>();
-        self.sent.push(Sent {
-            plan,
-            body,
-            tokens: own * self.factor / 1000,
-        });
-    }
-
-    /// Whether a model may be asked to go on from here.
-    fn is_sendable(&self) -> bool {
-        self.archive
-            .last()
-            .is_some_and(|last| matches!(last.role, Role::User | Role::Tool))
-            && open_calls(&self.archive) == 0
     }
 
     // What was said.
@@ -769,78 +474,4 @@ pub(crate) fn open_calls(messages: &[Message]) -> usize {
 fn stored(version: &Version, settings: &Settings) -> Version {
     let memory = Memory::from_json(&version.memory.to_json()).unwrap();
     Version::new(memory, version.origin, settings)
-}
-
-pub(crate) fn failure(class: &str, retry_after_ms: Option<u64>) -> UpdateFailure {
-    UpdateFailure {
-        class: class.to_owned(),
-        message: format!("the model said: {class}"),
-        retry_after_ms,
-    }
-}
-
-/// The model calls tools, in parallel.
-pub(crate) fn calls(wire: Wire, ids: &[&str]) -> Vec<Raw> {
-    let parsed = |text: String| Raw::parse(text).unwrap();
-    match wire {
-        Wire::Anthropic => {
-            let blocks: Vec<_> = ids
-                .iter()
-                .map(|id| {
-                    format!(r#"{{"type":"tool_use","id":"{id}","name":"shell","input":{{"cmd":"ls {id}"}}}}"#)
-                })
-                .collect();
-            vec![parsed(format!(
-                r#"{{"role":"assistant","content":[{}]}}"#,
-                blocks.join(",")
-            ))]
-        }
-        Wire::OpenAiChat => {
-            let calls: Vec<_> = ids
-                .iter()
-                .map(|id| {
-                    format!(r#"{{"id":"{id}","type":"function","function":{{"name":"shell","arguments":"{{\"cmd\":\"ls {id}\"}}"}}}}"#)
-                })
-                .collect();
-            vec![parsed(format!(
-                r#"{{"role":"assistant","content":null,"tool_calls":[{}]}}"#,
-                calls.join(",")
-            ))]
-        }
-        Wire::OpenAiResponses => ids
-            .iter()
-            .map(|id| {
-                parsed(format!(
-                    r#"{{"type":"function_call","call_id":"{id}","name":"shell","arguments":"{{\"cmd\":\"ls {id}\"}}"}}"#
-                ))
-            })
-            .collect(),
-    }
-}
-
-/// So many words that do not repeat.
-pub(crate) fn prose(seed: u64, words: usize) -> String {
-    const WORDS: [&str; 24] = [
-        "parser", "reads", "the", "file", "then", "writes", "a", "table", "of", "dates", "which",
-        "somebody", "checks", "by", "hand", "before", "lunch", "and", "sends", "north", "with",
-        "three", "copies", "kept",
-    ];
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut text = String::new();
-    for index in 0..words {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        if index > 0 {
-            text.push_str(if index % 12 == 0 { ".\n" } else { " " });
-        }
-        text.push_str(WORDS[(state % 24) as usize]);
-    }
-    text.push('.');
-    text
-}
-
-fn head(text: &str) -> &str {
-    let end = text.floor_char_boundary(2_000.min(text.len()));
-    &text[..end]
 }

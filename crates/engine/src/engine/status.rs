@@ -1,0 +1,118 @@
+//! Where a session stands, and what a swap would do.
+
+use std::sync::Arc;
+
+use super::Engine;
+use crate::event::Halt;
+use crate::version::Version;
+
+/// Where a session stands, for people and dashboards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Tokens of the next request, estimated and corrected.
+    pub tokens: u64,
+    /// The part of it that is system prompt and tools.
+    pub overhead: u64,
+    /// Tokens of the memory in it.
+    pub memory: u64,
+    /// Where building begins.
+    pub soft: u64,
+    /// Where the memory is swapped in.
+    pub hard: u64,
+    /// The largest prompt.
+    pub limit: u64,
+    /// The epoch.
+    pub epoch: u64,
+    /// Messages that the adopted memory stands for.
+    pub cover: usize,
+    /// Messages of the transcript.
+    pub messages: usize,
+    /// Number of the adopted version.
+    pub version: Option<u32>,
+    /// Cover of the memory that would be swapped in now.
+    pub ready_cover: Option<usize>,
+    /// Whether a model is making a memory.
+    pub is_updating: bool,
+    /// Why nothing is compacted.
+    pub halt: Option<Halt>,
+}
+
+/// What a swap would do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Preview {
+    /// The memory that would be swapped in.
+    pub version: Arc<Version>,
+    /// Messages that would be covered, on top of those that are.
+    pub covers: (usize, usize),
+    /// Tokens of the context before.
+    pub tokens_before: u64,
+    /// Tokens of the context after.
+    pub tokens_after: u64,
+    /// What the adopted memory says and the new one does not: ids and texts.
+    pub drops: Vec<(String, String)>,
+}
+
+impl Engine {
+    /// Where the session stands.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let budget = self.budget();
+        Status {
+            tokens: self.context(),
+            overhead: self.overhead_tokens,
+            memory: self.adopted.as_ref().map_or(0, |adopted| adopted.tokens),
+            soft: budget.at(self.settings.soft),
+            hard: budget.at(self.mark()),
+            limit: budget.limit(),
+            epoch: self.epoch,
+            cover: self.live.first(),
+            messages: self.live.end(),
+            version: self.memory().map(|version| version.memory.version),
+            ready_cover: self.candidate().map(|version| version.cover()),
+            is_updating: self.updating.is_some(),
+            halt: self
+                .halt
+                .as_ref()
+                .map(|stopped| stopped.halt.clone())
+                .or_else(|| self.rest_halt()),
+        }
+    }
+
+    /// The halt of the model alone, while it lasts.
+    fn rest_halt(&self) -> Option<Halt> {
+        let last = self.no_model.clone().filter(|_| self.is_rest_said)?;
+        Some(Halt::Failures {
+            in_a_row: self.settings.failures_max,
+            last,
+        })
+    }
+
+    /// What a swap would do now; `None` if no memory is ready. [`Input::Compact`] with
+    /// [`crate::Swapping::Preview`] has one prepared.
+    #[must_use]
+    pub fn preview(&self) -> Option<Preview> {
+        let version = self.candidate()?;
+        let kept: Vec<&str> = version
+            .memory
+            .items
+            .iter()
+            .map(|item| item.id.as_str())
+            .collect();
+        let drops = self.memory().map_or_else(Vec::new, |adopted| {
+            adopted
+                .memory
+                .items
+                .iter()
+                .filter(|item| !kept.contains(&item.id.as_str()))
+                .map(|item| (item.id.clone(), item.entry.text().to_owned()))
+                .collect()
+        });
+        Some(Preview {
+            covers: (self.live.first(), version.cover()),
+            tokens_before: self.context(),
+            tokens_after: self.context_with(version),
+            drops,
+            version: Arc::clone(version),
+        })
+    }
+}
