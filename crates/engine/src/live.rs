@@ -255,6 +255,18 @@ impl Live {
             && !ends_with_open_calls(&self.messages)
     }
 
+    /// Index of the first message of the model's last answer.
+    pub(crate) fn last_answer(&self) -> Option<usize> {
+        let is_models = |message: &Message| message.role == Role::Assistant;
+        let last = self.messages.iter().rposition(is_models)?;
+        let before = self.messages[..last]
+            .iter()
+            .rev()
+            .take_while(|message| is_models(message))
+            .count();
+        Some(self.first + last - before)
+    }
+
     /// Where the latest request of the user begins and ends, and its text, if all of it is here.
     pub(crate) fn latest_request(&self) -> Option<Request> {
         let first = throughline_transcript::cut::latest_request(&self.messages)?;

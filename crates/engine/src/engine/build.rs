@@ -561,10 +561,11 @@ impl Engine {
             } else {
                 0
             },
+            // It ended where its answer begins. Told by the transcript alone, it is the same after a restart.
             last_end: self
-                .last_request
-                .filter(|last| last.epoch == self.epoch)
-                .map(|last| last.end),
+                .live
+                .last_answer()
+                .filter(|end| *end >= self.thinking_from),
             tokens,
             is_too_large: tokens > self.budget().limit(),
         }

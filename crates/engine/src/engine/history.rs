@@ -135,7 +135,6 @@ impl Engine {
         self.meter.history_changed();
         self.asked_tokens = None;
         self.added_tokens = 0;
-        self.last_request = None;
         self.ordered_at = None;
         self.calls_since_order = 0;
         self.phase = None;
@@ -187,7 +186,6 @@ impl Engine {
         }
         self.meter.history_changed();
         self.asked_tokens = None;
-        self.last_request = None;
         self.adopt_as_it_is();
         self.look_again();
     }
