@@ -59,7 +59,6 @@ pub struct Engine {
     asked_tokens: Option<u64>,
     /// Tokens of messages after the answer to the last reported request, estimated.
     added_tokens: u64,
-    last_request: Option<LastRequest>,
     last_request_at: Option<Time>,
     /// Epoch of the request that was planned and is not answered yet.
     in_flight: Option<u64>,
@@ -89,13 +88,6 @@ pub struct Engine {
     asked: Option<Asked>,
     waiting: Option<Waiting>,
     outputs: VecDeque<Output>,
-}
-
-/// The last request that was planned.
-#[derive(Clone, Copy, Debug)]
-struct LastRequest {
-    epoch: u64,
-    end: usize,
 }
 
 /// What has happened since the last swap.
@@ -274,7 +266,6 @@ impl Engine {
             meter: ContextMeter::default(),
             asked_tokens: None,
             added_tokens: 0,
-            last_request: None,
             last_request_at: snapshot.last_request_at,
             in_flight: None,
             ordered_at: None,
