@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::build::Keeping;
 use super::Engine;
+use super::build::Keeping;
 use crate::budget::Time;
 use crate::event::{BuildKind, Event, Halt, Reason, Skipped, UpdateFailure};
 use crate::output::{Output, Waited};
