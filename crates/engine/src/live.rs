@@ -247,24 +247,24 @@ impl Live {
         }
     }
 
+    /// Where the last request that was answered ended: its answer begins there.
+    ///
+    /// It is read off the messages, so that a session that was stored knows it as well as one that went on.
+    pub(crate) fn last_asked(&self) -> Option<usize> {
+        let is_answer = |message: &Message| message.role == Role::Assistant;
+        let last = self.messages.iter().rposition(is_answer)?;
+        let before = self.messages[..last]
+            .iter()
+            .rposition(|message| !is_answer(message))?;
+        Some(self.first + before + 1)
+    }
+
     /// Whether the model has said all that it had to say to what came before.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.messages
             .last()
             .is_some_and(|last| last.role == Role::Assistant)
             && !ends_with_open_calls(&self.messages)
-    }
-
-    /// Index of the first message of the model's last answer.
-    pub(crate) fn last_answer(&self) -> Option<usize> {
-        let is_models = |message: &Message| message.role == Role::Assistant;
-        let last = self.messages.iter().rposition(is_models)?;
-        let before = self.messages[..last]
-            .iter()
-            .rev()
-            .take_while(|message| is_models(message))
-            .count();
-        Some(self.first + last - before)
     }
 
     /// Where the latest request of the user begins and ends, and its text, if all of it is here.

@@ -561,10 +561,9 @@ impl Engine {
             } else {
                 0
             },
-            // It ended where its answer begins. Told by the transcript alone, it is the same after a restart.
             last_end: self
                 .live
-                .last_answer()
+                .last_asked()
                 .filter(|end| *end >= self.thinking_from),
             tokens,
             is_too_large: tokens > self.budget().limit(),
