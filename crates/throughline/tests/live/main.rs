@@ -1,4 +1,5 @@
-//! Sessions against the simulator, in virtual time.
+//! Sessions against the simulator, in virtual time; and, if asked for, against a real server.
 
 mod compaction;
+mod local;
 mod world;
