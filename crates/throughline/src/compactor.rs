@@ -59,6 +59,19 @@ impl LiveRequest {
         &self.frame
     }
 
+    /// The same with room for an answer of so many tokens, if it has less: a memory is often longer than what a
+    /// conversation allows an answer. Providers do not bind their cache to this limit.
+    #[must_use]
+    pub fn answered_within(mut self, tokens: u64) -> Self {
+        let settings = self.frame.settings();
+        if settings.max_tokens.is_some_and(|limit| limit < tokens) {
+            let mut settings = settings.clone();
+            settings.max_tokens = Some(tokens);
+            self.frame = Arc::new(Frame::new(self.frame.wire(), settings));
+        }
+        self
+    }
+
     /// The live request with an instruction as last message. Everything before that is byte for byte the same, cache
     /// markers aside.
     #[must_use]
@@ -72,5 +85,42 @@ impl LiveRequest {
             self.messages.iter().chain([&instruction]),
             marks,
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throughline_transcript::request::Settings;
+    use throughline_transcript::wire::Wire;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_gets_more_room_and_never_less() {
+        for (limit, wanted, given) in [
+            (Some(100), 1_000, Some(1_000)),
+            (Some(1_000), 100, Some(1_000)),
+            (None, 100, None),
+        ] {
+            let request = |max_tokens| LiveRequest {
+                frame: Arc::new(Frame::new(
+                    Wire::Anthropic,
+                    Settings {
+                        model: "m".to_owned(),
+                        max_tokens,
+                        ..Settings::default()
+                    },
+                )),
+                memory: None,
+                messages: vec![message::user(Wire::Anthropic, "Hello.")],
+            };
+            assert_eq!(
+                request(limit)
+                    .answered_within(wanted)
+                    .with_instruction("Sum up."),
+                request(given).with_instruction("Sum up."),
+                "{limit:?}, {wanted}"
+            );
+        }
     }
 }

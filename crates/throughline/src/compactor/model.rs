@@ -189,10 +189,20 @@ impl ModelCompactor {
         }
     }
 
-    fn body(&self, ask: &Ask, live: &LiveRequest) -> String {
+    fn body(&self, ask: &Ask, live: &LiveRequest, live_tokens: u64) -> String {
         let asked = self.asked(ask.slot);
         match &ask.request {
-            Request::Appended { instruction } => live.with_instruction(instruction),
+            Request::Appended { instruction } => {
+                let model = self.catalogue.find(&asked.model);
+                let asked_for = live_tokens + Counter::reference().text(instruction) as u64;
+                let room = model.map_or(UNKNOWN_WINDOW, |model| model.window);
+                let answer_tokens = (ask.output_tokens_max as u64)
+                    .min(room.saturating_sub(asked_for))
+                    .min(model.and_then(|model| model.output_max).unwrap_or(u64::MAX));
+                live.clone()
+                    .answered_within(answer_tokens)
+                    .with_instruction(instruction)
+            }
             Request::Own { system, user } => {
                 let wire = asked.client.wire();
                 let fields = ask
@@ -230,6 +240,7 @@ impl ModelCompactor {
         &self,
         ask: &Ask,
         live: &LiveRequest,
+        live_tokens: u64,
         stop: &CancellationToken,
         calls: &mut Vec<(String, Usage)>,
     ) -> Result<Answer, CallFailure> {
@@ -243,7 +254,7 @@ impl ModelCompactor {
         let options = CallOptions::cancelled_by(stop.clone()).delivery(Delivery::Streamed);
         let reply = match asked
             .client
-            .send(self.body(ask, live).into(), options)
+            .send(self.body(ask, live, live_tokens).into(), options)
             .await
         {
             Ok(call) => call.reply().await,
@@ -314,7 +325,10 @@ impl Compactor for ModelCompactor {
         let mut calls = Vec::new();
         let mut retry_after_ms = None;
         while let Step::Ask(ask) = job.step() {
-            match self.call(&ask, &live, &stop, &mut calls).await {
+            match self
+                .call(&ask, &live, order.live.tokens, &stop, &mut calls)
+                .await
+            {
                 Ok(answer) => job.answer(&answer),
                 Err(failure) => {
                     retry_after_ms = failure.retry_after_ms.or(retry_after_ms);
