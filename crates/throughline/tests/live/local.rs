@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use throughline::compactor::{Compacted, LiveRequest, Styling};
-use throughline::engine::{Event, UpdateOrder, VersionOrigin};
+use throughline::engine::{Event, Mark, UpdateOrder, VersionOrigin};
 use throughline::{Compactor, ModelCompactor, Session, SessionBuilder, SessionEvent};
 use throughline_providers::client::{CallOptions, Client};
 use throughline_providers::models::catalogue_overrides;
@@ -92,13 +92,19 @@ async fn an_update_that_shares_the_prefix_reads_the_conversation_from_the_cache(
         inner: ModelCompactor::new(server.client.clone(), &server.model)
             .catalogue(Arc::clone(&server.catalogue))
             .styling(Styling::PrefixSharing)
-            .attempts_max(2),
+            .answer_tokens(200)
+            .attempts_max(1),
         updates: Arc::default(),
     };
     let updates = Arc::clone(&watched.updates);
     let session = server
-        .session(160)
+        .session(24)
         .compactor(watched)
+        // A swap soon after the first update: a model on a processor takes its time for each.
+        .settings(|settings| {
+            settings.soft = Mark::Permille(450);
+            settings.hard = Mark::Permille(600);
+        })
         .start()
         .await
         .unwrap();
