@@ -326,7 +326,7 @@ impl Compactor for ModelCompactor {
         let mut retry_after_ms = None;
         while let Step::Ask(ask) = job.step() {
             match self
-                .call(&ask, &live, order.live.tokens, &stop, &mut calls)
+                .call(ask, &live, order.live.tokens, &stop, &mut calls)
                 .await
             {
                 Ok(answer) => job.answer(&answer),

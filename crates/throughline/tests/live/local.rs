@@ -45,6 +45,7 @@ async fn a_conversation_over_anthropic_messages_goes_past_the_window_and_reads_i
     goes_past_the_window(Wire::Anthropic).await;
 }
 
+#[expect(clippy::print_stdout, reason = "the figures are for whoever runs it")]
 async fn goes_past_the_window(wire: Wire) {
     let server = Server::new(wire).await;
     let folder = tempfile::tempdir().unwrap();
