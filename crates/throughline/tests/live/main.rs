@@ -1,9 +1,14 @@
-//! Sessions against the simulator, in virtual time.
+//! Sessions against the simulator, in virtual time; and, if asked for, against a real server.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper of a test that fails is a test that fails"
+)]
 
 mod compaction;
 mod elsewhere;
 mod faults;
 mod killed;
+mod local;
 mod resume;
 mod soak;
 mod turns;
