@@ -61,7 +61,6 @@ pub struct Engine {
     asked_tokens: Option<u64>,
     /// Tokens of messages after the answer to the last reported request, estimated.
     added_tokens: u64,
-    last_request: Option<LastRequest>,
     last_request_at: Option<Time>,
     /// Epoch of the request that was planned and is not answered yet.
     in_flight: Option<u64>,
@@ -91,13 +90,6 @@ pub struct Engine {
     asked: Option<Asked>,
     waiting: Option<Waiting>,
     outputs: VecDeque<Output>,
-}
-
-/// The last request that was planned.
-#[derive(Clone, Copy, Debug)]
-struct LastRequest {
-    epoch: u64,
-    end: usize,
 }
 
 /// What has happened since the last swap.
@@ -230,7 +222,6 @@ impl Engine {
             meter: ContextMeter::default(),
             asked_tokens: None,
             added_tokens: 0,
-            last_request: None,
             last_request_at: snapshot.last_request_at,
             in_flight: None,
             ordered_at: None,
@@ -258,7 +249,12 @@ impl Engine {
     pub fn handle(&mut self, now: Time, input: Input) {
         self.is_awake |= !matches!(
             input,
-            Input::Overhead { .. } | Input::Configured(_) | Input::Pin(_) | Input::Unpin { .. }
+            Input::Overhead { .. }
+                | Input::Configured(_)
+                | Input::FrameChanged
+                | Input::Given(_)
+                | Input::Pin(_)
+                | Input::Unpin { .. }
         );
         match input {
             Input::Overhead { tokens, bytes } => self.overhead(tokens, bytes),

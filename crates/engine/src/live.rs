@@ -247,6 +247,18 @@ impl Live {
         }
     }
 
+    /// Where the last request that was answered ended: its answer begins there.
+    ///
+    /// It is read off the messages, so that a session that was stored knows it as well as one that went on.
+    pub(crate) fn last_asked(&self) -> Option<usize> {
+        let is_answer = |message: &Message| message.role == Role::Assistant;
+        let last = self.messages.iter().rposition(is_answer)?;
+        let before = self.messages[..last]
+            .iter()
+            .rposition(|message| !is_answer(message))?;
+        Some(self.first + before + 1)
+    }
+
     /// Whether the model has said all that it had to say to what came before.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.messages

@@ -107,7 +107,8 @@ pub struct Plan {
     pub end: usize,
     /// Reasoning is left out of messages before this index.
     pub thinking_from: usize,
-    /// Where the last request ended, if it belongs to the same epoch: index of the message after its last.
+    /// Where the last request that was answered ended, if it belongs to the same epoch: index of the message after its
+    /// last.
     pub last_end: Option<usize>,
     /// Tokens, estimated and corrected by what the provider has reported.
     pub tokens: u64,

@@ -61,8 +61,3 @@ pub use session::{ForkPoint, InvalidSessionId, NewSession, SessionId, SessionInf
 pub use sqlite::{Access, SqliteStore, SqliteStoreOptions};
 pub use store::{Durability, Loaded, Page, Store, Writer};
 pub use usage::{EventRow, Purpose, UsageRow, UsageSum, UsageTotals};
-
-/// The example of the README is tested too.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

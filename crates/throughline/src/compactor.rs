@@ -9,11 +9,12 @@ use throughline_engine::{UpdateFailure, UpdateOrder};
 use throughline_memory::document::Memory;
 use throughline_memory::summarise::Finding;
 use throughline_transcript::json::Raw;
-use throughline_transcript::request::{Frame, Marks, message};
+use throughline_transcript::request::{self, Frame, Marks, message};
 use throughline_transcript::usage::Usage;
 use tokio_util::sync::CancellationToken;
 
 pub use self::model::{ModelCompactor, Styling};
+use crate::traffic::Traffic;
 
 /// Makes a memory of new messages and the memory so far.
 ///
@@ -50,6 +51,7 @@ pub struct LiveRequest {
     pub(crate) frame: Arc<Frame>,
     pub(crate) memory: Option<Arc<str>>,
     pub(crate) messages: Vec<Raw>,
+    pub(crate) traffic: Traffic,
 }
 
 impl LiveRequest {
@@ -59,15 +61,35 @@ impl LiveRequest {
         &self.frame
     }
 
-    /// The live request with an instruction as last message. Everything before that is byte for byte the same, cache
-    /// markers aside.
+    /// Waits until the conversation itself waits for nothing: a compactor makes its calls after this, so that they do not
+    /// take what a rate limit leaves from the user, and find in the provider's cache what the conversation put there.
+    pub async fn quiet(&self) {
+        self.traffic.quiet().await;
+    }
+
+    /// The live request with an instruction as last message, and room for so many tokens of answer. Everything else is
+    /// byte for byte the same, cache markers aside.
     #[must_use]
-    pub fn with_instruction(&self, instruction: &str) -> String {
+    pub fn with_instruction(&self, instruction: &str, answer_tokens: u64) -> String {
         let instruction = message::user(self.frame.wire(), instruction);
         let marks = Marks {
             last_request_end: self.messages.len().checked_sub(1),
         };
-        self.frame.compose(
+        let settings = self.frame.settings();
+        let roomy = settings
+            .max_tokens
+            .filter(|limit| *limit < answer_tokens)
+            .map(|_| {
+                // The limit of the answer is no part of what is cached.
+                Frame::new(
+                    self.frame.wire(),
+                    request::Settings {
+                        max_tokens: Some(answer_tokens),
+                        ..settings.clone()
+                    },
+                )
+            });
+        roomy.as_ref().unwrap_or(&self.frame).compose(
             self.memory.as_deref(),
             self.messages.iter().chain([&instruction]),
             marks,

@@ -1,5 +1,6 @@
 //! What a session costs, and what it would have cost otherwise.
 
+use throughline_store::UsageSum;
 use throughline_transcript::catalogue::{Model, Money, cost};
 use throughline_transcript::usage::Usage;
 
@@ -36,10 +37,26 @@ pub struct Without {
     /// written to it.
     pub cost: Money,
     /// Tokens of the last request that was answered.
-    last_prompt: u64,
+    pub(crate) last_prompt: u64,
 }
 
 impl Spent {
+    /// What was spent before the session was gone on with.
+    pub(crate) fn stored(sum: &UsageSum) -> Self {
+        Self {
+            calls: sum.calls,
+            usage: Usage {
+                uncached: sum.uncached,
+                cache_write: sum.cache_write,
+                cache_write_long: sum.cache_write_long,
+                cache_read: sum.cache_read,
+                output: sum.output,
+                ..Usage::default()
+            },
+            cost: Money::from_nano_dollars(u64::try_from(sum.cost_nanodollars).unwrap_or(0)),
+        }
+    }
+
     pub(crate) fn add(&mut self, usage: &Usage, model: Option<&Model>) {
         self.calls += 1;
         let sum = &mut self.usage;

@@ -67,6 +67,12 @@ pub enum SendError {
         /// The largest prompt, tokens.
         limit: u64,
     },
+    /// Messages that were given in the wire's form would be refused; nothing was stored or sent.
+    #[error("the messages would be refused: {finding}")]
+    NotSendable {
+        /// The first broken rule.
+        finding: String,
+    },
     /// A request that was made here would be refused; it was not sent. This is a fault of this library.
     #[error("the request would be refused: {finding}; please report this")]
     Invalid {
@@ -79,6 +85,10 @@ pub enum SendError {
     /// The message could not be stored, and was not sent.
     #[error("the session cannot be stored")]
     Store(#[source] Arc<StoreError>),
+    /// The answer came, all of it, and could not be stored yet. The session goes on with it, and it is stored with
+    /// whatever is stored next; until then the end of the process would lose it.
+    #[error("the answer cannot be stored")]
+    AnswerNotStored(#[source] Arc<StoreError>),
 }
 
 /// An operation on a session failed.
@@ -91,6 +101,9 @@ pub enum SessionError {
     /// It cannot be done while a request is under way.
     #[error("the session is waiting for an answer")]
     Busy,
+    /// There is no text that could be pinned.
+    #[error("there is no text to pin")]
+    NothingToPin,
     /// There is no swap that could be taken back.
     #[error("there is no swap to take back")]
     NothingToUndo,

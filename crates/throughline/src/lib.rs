@@ -8,15 +8,19 @@
 //! use std::sync::Arc;
 //! use throughline::{Session, TurnEvent, futures::StreamExt};
 //! use throughline_providers::client::Client;
+//! use throughline_providers::credential::Credential;
 //! use throughline_simulator::{Options, SimulatedProvider};
 //! use throughline_store::MemoryStore;
 //! use throughline_transcript::wire::Wire;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // A provider that needs no key; `Client::builder(wire, base_url).credential(...)` calls a real one.
+//! // A provider that takes any key; without `transport` a real one is called.
 //! let provider = SimulatedProvider::new(Options::new(1).without_latency());
-//! let client = Client::builder(Wire::Anthropic, "http://simulator").transport(Arc::new(provider)).build()?;
+//! let client = Client::builder(Wire::Anthropic, "http://simulator")
+//!     .credential(Credential::new("any")?)
+//!     .transport(Arc::new(provider))
+//!     .build()?;
 //!
 //! let session = Session::builder(client, "claude-opus-4-6")
 //!     .system("You are a careful assistant.")
@@ -45,6 +49,7 @@ pub mod costs;
 mod error;
 mod event;
 mod session;
+mod traffic;
 
 pub use futures;
 

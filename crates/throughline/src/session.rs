@@ -2,6 +2,7 @@
 
 mod actor;
 mod builder;
+mod kept;
 mod stored;
 mod turn;
 
@@ -52,6 +53,7 @@ pub(crate) struct Shown {
     memory: Option<Arc<Version>>,
     costs: Costs,
     pins: Vec<Pin>,
+    cleared_versions: u64,
 }
 
 /// What a user says, or what tools returned.
@@ -87,12 +89,17 @@ pub(crate) type Answered<T> = oneshot::Sender<T>;
 /// What the session is asked to do.
 pub(crate) enum Command {
     Send(UserInput, Answered<Result<turn::Prepared, SendError>>),
-    SendAgain(turn::Again, Answered<Result<turn::Prepared, SendError>>),
+    SendAgain(
+        u64,
+        turn::Again,
+        Answered<Result<turn::PreparedAgain, SendError>>,
+    ),
     Reply(
+        u64,
         Box<throughline_providers::reply::Reply>,
         Answered<Result<(), SendError>>,
     ),
-    GaveUp,
+    GaveUp(u64),
     Compact(Compaction, Answered<Outcome>),
     Cancel,
     Preview(Answered<Option<Preview>>),
@@ -239,16 +246,23 @@ impl Session {
     /// Keeps a fact in the ledger of every memory from now on; gives its id. Secrets are taken out of it.
     ///
     /// # Errors
-    /// If it cannot be stored.
+    /// If there is nothing in it, or it cannot be stored.
     pub async fn pin(&self, text: &str) -> Result<String, SessionError> {
-        let text = throughline_memory::redact::Redactor::embedded()
-            .redact(text.trim())
-            .into_owned();
+        self.pin_text(text, self.status().messages).await
+    }
+
+    async fn pin_text(&self, text: &str, message: usize) -> Result<String, SessionError> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(SessionError::NothingToPin);
+        }
         let id = uuid::Uuid::now_v7().simple().to_string();
         let pin = Pin {
             id: id.clone(),
-            text,
-            message: self.status().messages,
+            text: throughline_memory::redact::Redactor::embedded()
+                .redact(text)
+                .into_owned(),
+            message,
         };
         self.asking(|sender| Command::Pin(pin, sender)).await??;
         Ok(id)
@@ -257,19 +271,11 @@ impl Session {
     /// Keeps what a message says in the ledger of every memory from now on; gives the id of the pin.
     ///
     /// # Errors
-    /// If there is no such message, or it cannot be stored.
+    /// If there is no such message, it has no text, or it cannot be stored.
     pub async fn pin_message(&self, index: usize) -> Result<String, SessionError> {
         let stored = self.message(index).await?;
-        let text = stored::text_of(&stored.original);
-        let redacted = throughline_memory::redact::Redactor::embedded().redact(&text);
-        let id = uuid::Uuid::now_v7().simple().to_string();
-        let pin = Pin {
-            id: id.clone(),
-            text: redacted.into_owned(),
-            message: index,
-        };
-        self.asking(|sender| Command::Pin(pin, sender)).await??;
-        Ok(id)
+        self.pin_text(&stored::text_of(&stored.original), index)
+            .await
     }
 
     /// Lets a pinned fact go.
@@ -299,10 +305,11 @@ impl Session {
         self.asking(Command::Clear).await?
     }
 
-    /// Changes the settings while the session runs.
+    /// Changes the settings while the session runs. What is changed here is stored and outlives a restart, whatever the
+    /// builder says then.
     ///
     /// # Errors
-    /// If the session is closed.
+    /// If the session is closed, or it cannot be stored; the change holds nevertheless.
     pub async fn configure(
         &self,
         change: impl FnOnce(&mut Settings) + Send + 'static,
@@ -376,8 +383,8 @@ impl Session {
         Ok(self.shared.store.search(&search).await?)
     }
 
-    /// A new session that begins with the first `messages` of this one, stored as its fork. The builder says with which
-    /// client, model and settings it goes on.
+    /// A new session that begins with the first `messages` of this one, stored as its fork, and with what was pinned by
+    /// then. The builder says with which client, model, system prompt and settings it goes on.
     ///
     /// # Errors
     /// If there are not so many, or it cannot be stored.
@@ -393,9 +400,20 @@ impl Session {
                 messages: known,
             });
         }
+        let (mut pins, cleared_versions) = {
+            let shown = self.shared.status.borrow();
+            (shown.pins.clone(), shown.cleared_versions)
+        };
+        pins.retain(|pin| pin.message <= messages);
+        let parent = builder::Parent {
+            id: self.shared.id.clone(),
+            messages,
+            pins,
+            cleared_versions,
+        };
         Ok(builder
             .store(Arc::clone(&self.shared.store))
-            .fork_of(&self.shared.id, messages)
+            .fork_of(parent)
             .await?)
     }
 

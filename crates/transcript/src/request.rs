@@ -316,9 +316,7 @@ pub fn structured_output(wire: Wire, name: &str, schema: &Raw) -> (String, Raw) 
         ),
         Wire::OpenAiResponses => (
             "text",
-            format!(
-                r#"{{"format":{{"type":"json_schema","name":{name},"schema":{schema}}}}}"#
-            ),
+            format!(r#"{{"format":{{"type":"json_schema","name":{name},"schema":{schema}}}}}"#),
         ),
     };
     (

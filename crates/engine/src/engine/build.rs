@@ -562,9 +562,9 @@ impl Engine {
                 0
             },
             last_end: self
-                .last_request
-                .filter(|last| last.epoch == self.epoch)
-                .map(|last| last.end),
+                .live
+                .last_asked()
+                .filter(|end| *end >= self.thinking_from),
             tokens,
             is_too_large: tokens > self.budget().limit(),
         }

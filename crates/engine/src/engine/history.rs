@@ -33,11 +33,7 @@ impl Engine {
             .is_some_and(|epoch| epoch != self.epoch)
         {
             // The model reasoned about what stood before the swap.
-            self.thinking_from = self.live.end();
-            if let Some(adopted) = &mut self.adopted {
-                adopted.adoption.at_messages = self.thinking_from;
-            }
-            self.adopt_as_it_is();
+            self.begin_epoch_at(self.live.end());
         }
         let Some(estimated) = self.asked_tokens.take() else {
             return;
@@ -90,6 +86,10 @@ impl Engine {
         }
         self.live.truncate(messages);
         self.history_changed();
+        if messages < self.thinking_from {
+            // What is said from here on is reasoned about in the present epoch.
+            self.begin_epoch_at(messages);
+        }
         self.ready.take_if(|version| version.cover() > messages);
         self.draft.take_if(|draft| draft.version.cover() > messages);
         // What was ordered for the messages that are left is still good.
@@ -135,7 +135,6 @@ impl Engine {
         self.meter.history_changed();
         self.asked_tokens = None;
         self.added_tokens = 0;
-        self.last_request = None;
         self.ordered_at = None;
         self.calls_since_order = 0;
         self.phase = None;
@@ -179,17 +178,21 @@ impl Engine {
 
     /// System prompt, tools or model are others now: a new epoch, in which reasoning from before has no place.
     pub(super) fn frame_changed(&mut self) {
-        self.epoch += 1;
-        self.thinking_from = self.live.end();
-        if let Some(adopted) = &mut self.adopted {
-            adopted.adoption.epoch = self.epoch;
-            adopted.adoption.at_messages = self.thinking_from;
-        }
+        self.begin_epoch_at(self.live.end());
         self.meter.history_changed();
         self.asked_tokens = None;
-        self.last_request = None;
-        self.adopt_as_it_is();
         self.look_again();
+    }
+
+    /// The memory stays, but reasoning in messages before this belongs to another prefix.
+    fn begin_epoch_at(&mut self, messages: usize) {
+        self.epoch += 1;
+        self.thinking_from = messages;
+        if let Some(adopted) = &mut self.adopted {
+            adopted.adoption.epoch = self.epoch;
+            adopted.adoption.at_messages = messages;
+        }
+        self.adopt_as_it_is();
     }
 
     fn adopt_as_it_is(&mut self) {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::Engine;
 use super::build::Keeping;
-use super::{Engine, LastRequest};
 use crate::budget::Time;
 use crate::event::{BuildKind, Event, Halt, Reason, Skipped, UpdateFailure};
 use crate::output::{Output, Waited};
@@ -93,10 +93,6 @@ impl Engine {
         }
         let plan = self.plan();
         self.asked_tokens = Some(self.estimate());
-        self.last_request = Some(LastRequest {
-            epoch: self.epoch,
-            end: plan.end,
-        });
         self.last_request_at = Some(now);
         self.in_flight = Some(self.epoch);
         self.since_swap.requests += 1;

@@ -168,7 +168,13 @@ pub(crate) fn write(heard: &Heard, output_max: u64) -> String {
         return match list {
             Some(list) => {
                 let entries = entries(&memory, &remembered, &instruction);
-                let entries: Vec<Value> = entries.iter().map(|entry| entry.filled(None)).collect();
+                let entries: Vec<Value> = entries
+                    .iter()
+                    .map(|entry| match *list {
+                        "edits" => entry.filled(None),
+                        _ => entry.item(),
+                    })
+                    .collect();
                 json!({*list: entries}).to_string()
             }
             None => Value::Object(compact_object(&memory, &remembered)).to_string(),
@@ -520,6 +526,13 @@ struct Entry {
 }
 
 impl Entry {
+    /// As an item that is described in words.
+    fn item(&self) -> Value {
+        json!({
+            "section": self.section, "text": self.text, "detail": self.detail, "limit": null, "message": null,
+        })
+    }
+
     /// As an object of a list of items or edits: with the fields of the schema, or with those of an edit.
     fn filled(&self, schema: Option<&Raw>) -> Value {
         let Some(schema) = schema else {

@@ -36,6 +36,7 @@ pub struct ModelCompactor {
     answer_tokens: Option<usize>,
     attempts_max: u32,
     is_structured: bool,
+    window: Option<u64>,
     catalogue: Arc<Catalogue>,
 }
 
@@ -78,6 +79,7 @@ impl ModelCompactor {
             answer_tokens: None,
             attempts_max: 3,
             is_structured: false,
+            window: None,
             catalogue: Arc::new(Catalogue::embedded().clone()),
         }
     }
@@ -134,6 +136,13 @@ impl ModelCompactor {
         self
     }
 
+    /// The window of the model, tokens, where the catalogue does not know it or less is to be used.
+    #[must_use]
+    pub fn window(mut self, tokens: u64) -> Self {
+        self.window = Some(tokens);
+        self
+    }
+
     /// Prices and windows of models.
     #[must_use]
     pub fn catalogue(mut self, catalogue: Arc<Catalogue>) -> Self {
@@ -141,9 +150,20 @@ impl ModelCompactor {
         self
     }
 
+    fn window_tokens(&self) -> u64 {
+        let of_model = self.catalogue.find(&self.main.model);
+        self.window
+            .or(of_model.map(|model| model.window))
+            .unwrap_or(UNKNOWN_WINDOW)
+    }
+
     fn style(&self, order: &UpdateOrder, live: &LiveRequest) -> Style {
         let is_same = self.main.model == live.frame.settings().model
             && self.main.client.wire() == live.frame.wire();
+        if order.live.tokens > self.window_tokens() / 10 * 9 {
+            // Together with an instruction and an answer the live request would not fit.
+            return Style::Forked;
+        }
         match self.styling {
             Styling::Forked => Style::Forked,
             Styling::PrefixSharing => Style::PrefixSharing,
@@ -192,7 +212,9 @@ impl ModelCompactor {
     fn body(&self, ask: &Ask, live: &LiveRequest) -> String {
         let asked = self.asked(ask.slot);
         match &ask.request {
-            Request::Appended { instruction } => live.with_instruction(instruction),
+            Request::Appended { instruction } => {
+                live.with_instruction(instruction, ask.output_tokens_max as u64)
+            }
             Request::Own { system, user } => {
                 let wire = asked.client.wire();
                 let fields = ask
@@ -239,6 +261,10 @@ impl ModelCompactor {
                 () = stop.cancelled() => return Err(CallFailure::new(FailureClass::Cancelled)),
             }
         }
+        tokio::select! {
+            () = live.quiet() => {}
+            () = stop.cancelled() => return Err(CallFailure::new(FailureClass::Cancelled)),
+        }
         let asked = self.asked(ask.slot);
         let options = CallOptions::cancelled_by(stop.clone()).delivery(Delivery::Streamed);
         let reply = match asked
@@ -275,10 +301,7 @@ impl Compactor for ModelCompactor {
         stop: CancellationToken,
     ) -> Compacted {
         let style = self.style(&order, &live);
-        let window = self
-            .catalogue
-            .find(&self.main.model)
-            .map_or(UNKNOWN_WINDOW, |model| model.window);
+        let window = self.window_tokens();
         let mut limits = Limits::new(order.order.tokens_max as usize, window as usize);
         limits.attempts_max = self.attempts_max;
         if let Some(tokens) = self.answer_tokens {

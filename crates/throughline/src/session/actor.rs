@@ -19,17 +19,19 @@ use throughline_transcript::request::Frame;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::effects::Finished;
-use super::stored::{self, Kept, KeptPin};
-use super::turn::Prepared;
+use super::kept::{Compared, Kept, KeptPin};
+use super::stored;
+use super::turn::{Prepared, PreparedAgain};
 use super::{Answered, Command, Shown};
 use crate::clock::Clock;
 use crate::compactor::Compactor;
 use crate::costs::Costs;
 use crate::error::{SendError, SessionError};
 use crate::event::SessionEvent;
+use crate::traffic::Traffic;
 
 /// What a session is made of.
 pub(super) struct Parts {
@@ -44,6 +46,11 @@ pub(super) struct Parts {
     pub(super) given: Option<Memory>,
     pub(super) result_bytes_max: usize,
     pub(super) counts: Counts,
+    pub(super) kept: Kept,
+    pub(super) costs: Costs,
+    /// Cancelled when nobody holds the session any more.
+    pub(super) stop: CancellationToken,
+    pub(super) traffic: Traffic,
 }
 
 pub(super) struct Actor {
@@ -52,13 +59,16 @@ pub(super) struct Actor {
     events: broadcast::Sender<SessionEvent>,
     /// What is to be stored with the next commit.
     changes: Vec<Change>,
+    /// How many of them, from the first, the store may have taken although it could not say so.
+    doubtful: Option<usize>,
     /// What runs beside the session.
     tasks: JoinSet<Finished>,
     running: HashMap<tokio::task::Id, (Ticket, Building)>,
     updates: HashMap<Ticket, CancellationToken>,
     asked: HashMap<u64, Answered<Outcome>>,
     pending: Option<Pending>,
-    is_sending: bool,
+    sending: Option<Sending>,
+    turns: u64,
     wait_until: Option<(Waited, Instant)>,
     costs: Costs,
     /// Tokens that swaps have taken out of the requests: in all, and by the last one.
@@ -73,13 +83,34 @@ enum Building {
     Model,
 }
 
+/// A turn that is under way.
+struct Sending {
+    number: u64,
+    cancel: CancellationToken,
+}
+
+/// Who wants a request.
+enum Wanted {
+    First(Answered<Result<Prepared, SendError>>, DropGuard),
+    Again(Answered<Result<PreparedAgain, SendError>>),
+}
+
 /// A request that is wanted.
 struct Pending {
-    answer: Answered<Result<Prepared, SendError>>,
+    wanted: Wanted,
     since: Instant,
     since_real: RealInstant,
     swapped: bool,
     waited_for_model: Duration,
+}
+
+impl Pending {
+    fn is_forgotten(&self) -> bool {
+        match &self.wanted {
+            Wanted::First(answer, _) => answer.is_closed(),
+            Wanted::Again(answer) => answer.is_closed(),
+        }
+    }
 }
 
 impl Actor {
@@ -88,31 +119,41 @@ impl Actor {
         engine: Engine,
         events: broadcast::Sender<SessionEvent>,
     ) -> Self {
+        let compared = parts.kept.compared;
+        let costs = Costs {
+            without_compaction: compared.without(),
+            ..parts.costs.clone()
+        };
         Self {
             parts,
             engine,
             events,
             changes: Vec::new(),
+            doubtful: None,
             tasks: JoinSet::new(),
             running: HashMap::new(),
             updates: HashMap::new(),
             asked: HashMap::new(),
             pending: None,
-            is_sending: false,
+            sending: None,
+            turns: 0,
             wait_until: None,
-            costs: Costs::default(),
-            removed_tokens: 0,
-            removed_last: 0,
+            costs,
+            removed_tokens: compared.removed_tokens,
+            removed_last: compared.removed_last,
         }
     }
 
     /// What is known from the start.
-    pub(super) async fn begin(&mut self) {
+    pub(super) async fn begin(&mut self) -> Result<(), StoreError> {
         self.tell_overhead();
-        if let Some(memory) = self.parts.given.take() {
-            self.handle(Input::Given(Box::new(memory)));
-        }
+        let Some(memory) = self.parts.given.take() else {
+            self.drain().await;
+            return Ok(());
+        };
+        self.handle(Input::Given(Box::new(memory)));
         self.drain().await;
+        self.flush().await
     }
 
     pub(super) async fn run(
@@ -157,6 +198,7 @@ impl Actor {
             memory: self.engine.memory().cloned(),
             costs: self.costs.clone(),
             pins: self.engine.pins().to_vec(),
+            cleared_versions: self.parts.kept.cleared_versions,
         }
     }
 
@@ -167,12 +209,16 @@ impl Actor {
     async fn command(&mut self, command: Command) {
         match command {
             Command::Send(input, answer) => self.send(input, answer).await,
-            Command::SendAgain(again, answer) => self.send_again(again, answer).await,
-            Command::Reply(reply, answer) => {
-                let stored = self.reply(*reply).await;
+            Command::SendAgain(number, again, answer) => {
+                self.send_again(number, again, answer).await;
+            }
+            Command::Reply(number, reply, answer) => {
+                let stored = self.reply(number, *reply).await;
                 let _ = answer.send(stored);
             }
-            Command::GaveUp => self.is_sending = false,
+            Command::GaveUp(number) => {
+                self.sending.take_if(|sending| sending.number == number);
+            }
             Command::Compact(compaction, answer) => self.compact(compaction, answer),
             Command::Cancel => self.handle(Input::Cancel),
             Command::Preview(answer) => {
@@ -190,11 +236,11 @@ impl Actor {
             }
             Command::Pin(pin, answer) => {
                 self.handle(Input::Pin(pin));
-                let _ = answer.send(self.keep_settings().await);
+                let _ = answer.send(self.keep().await);
             }
             Command::Unpin(id, answer) => {
                 self.handle(Input::Unpin { id });
-                let _ = answer.send(self.keep_settings().await);
+                let _ = answer.send(self.keep().await);
             }
             Command::Truncate(messages, answer) => {
                 let result = self.truncate(messages).await;
@@ -205,10 +251,13 @@ impl Actor {
                 let _ = answer.send(result);
             }
             Command::Configure(change, answer) => {
-                let mut settings = self.engine.settings().clone();
+                let before = self.engine.settings().clone();
+                let mut settings = before.clone();
                 change(&mut settings);
+                self.parts.kept.change(&before, &settings);
                 self.handle(Input::Configured(Box::new(settings)));
-                let _ = answer.send(Ok(()));
+                self.tell_overhead();
+                let _ = answer.send(self.keep().await);
             }
             Command::SetModel(model, answer) => {
                 let result = self.set_model(*model).await;
@@ -240,7 +289,7 @@ impl Actor {
 
     async fn truncate(&mut self, messages: usize) -> Result<(), SessionError> {
         let known = self.engine.messages();
-        if self.is_sending {
+        if self.is_busy() {
             return Err(SessionError::Busy);
         }
         if messages > known {
@@ -271,9 +320,13 @@ impl Actor {
         self.drain().await;
         let now = self.parts.clock.now();
         let id = self.parts.writer.id().clone();
-        let newest =
-            super::builder::newest_memory_within(self.parts.store.as_ref(), &id, messages as u64)
-                .await?;
+        let newest = super::builder::newest_memory_within(
+            self.parts.store.as_ref(),
+            &id,
+            messages as u64,
+            self.parts.kept.cleared_versions,
+        )
+        .await?;
         let epoch = self.engine.status().epoch;
         let adoption = throughline_engine::Adoption {
             epoch: epoch + 1,
@@ -310,20 +363,18 @@ impl Actor {
     }
 
     async fn clear(&mut self) -> Result<(), SessionError> {
-        if self.is_sending {
+        if self.is_busy() {
             return Err(SessionError::Busy);
         }
         self.handle(Input::Cleared);
-        self.changes
-            .retain(|change| matches!(change, Change::Event { .. } | Change::Usage(_)));
         self.changes.push(Change::Truncate { to_count: 0 });
         self.drain().await;
-        self.flush().await?;
-        self.keep_settings().await
+        self.parts.kept.cleared_versions = self.expected_version();
+        self.keep().await
     }
 
     async fn set_model(&mut self, model: Model) -> Result<(), SessionError> {
-        if self.is_sending {
+        if self.is_busy() {
             return Err(SessionError::Busy);
         }
         let mut frame = self.parts.frame.settings().clone();
@@ -342,14 +393,14 @@ impl Actor {
             memory_tokens_max: of_model.memory_tokens_max,
             ..old.clone()
         };
+        self.parts.kept.change_model(&settings);
         self.handle(Input::Configured(Box::new(settings)));
         self.handle(Input::FrameChanged);
         self.tell_overhead();
         self.changes.push(Change::Model(model.id));
         self.changes
             .push(Change::Head(self.parts.frame.head().into_bytes().into()));
-        self.drain().await;
-        Ok(self.flush().await?)
+        self.keep().await
     }
 
     fn tell_overhead(&mut self) {
@@ -364,26 +415,28 @@ impl Actor {
         self.handle(Input::Overhead { tokens, bytes });
     }
 
-    async fn keep_settings(&mut self) -> Result<(), SessionError> {
-        let place = self.parts.frame.settings().memory_place;
-        let kept = Kept {
-            pins: self
-                .engine
-                .pins()
-                .iter()
-                .map(KeptPin::from)
-                .collect::<Vec<_>>(),
-            is_memory_in_system: place
-                == throughline_transcript::request::MemoryPlace::SystemPrompt,
-            caching: super::builder::caching_name(self.parts.frame.settings().caching)
-                .map(str::to_owned),
-        };
-        let json = serde_json::to_string(&kept).unwrap_or_default();
-        self.commit_with(Change::Settings(json)).await?;
-        Ok(())
+    /// Stores pins and settings as they are now, and everything that waits. If that fails it is tried again with the next
+    /// change.
+    async fn keep(&mut self) -> Result<(), SessionError> {
+        self.drain().await;
+        self.push_kept();
+        Ok(self.flush().await?)
     }
 
-    /// Stores everything that waits, and this.
+    fn push_kept(&mut self) {
+        let kept = &mut self.parts.kept;
+        kept.pins = self.engine.pins().iter().map(KeptPin::from).collect();
+        kept.compared = Compared::of(
+            &self.costs.without_compaction,
+            self.removed_tokens,
+            self.removed_last,
+        );
+        // Names and numbers only: this cannot fail.
+        let json = serde_json::to_string(kept).unwrap_or_default();
+        self.changes.push(Change::Settings(json));
+    }
+
+    /// Stores everything that waits, and this. If that fails, this is forgotten.
     async fn commit_with(&mut self, change: Change) -> Result<(), StoreError> {
         self.changes.push(change);
         let result = self.flush().await;
@@ -395,6 +448,7 @@ impl Actor {
 
     /// Stores everything that waits.
     async fn flush(&mut self) -> Result<(), StoreError> {
+        self.settle_doubt().await?;
         if self.changes.is_empty() {
             return Ok(());
         }
@@ -405,8 +459,40 @@ impl Actor {
                 self.parts.counts = counts;
                 Ok(())
             }
-            Err(error) => Err(error),
+            Err(error) => {
+                if matches!(error, StoreError::Unavailable { .. }) {
+                    self.doubtful = Some(self.changes.len());
+                }
+                Err(error)
+            }
         }
+    }
+
+    /// Finds out whether the store has taken what it could not say that it has.
+    async fn settle_doubt(&mut self) -> Result<(), StoreError> {
+        let Some(doubtful) = self.doubtful else {
+            return Ok(());
+        };
+        let counts = self.parts.writer.load().await?.counts;
+        self.doubtful = None;
+        if counts == self.parts.counts {
+            return Ok(());
+        }
+        self.parts.counts = counts;
+        self.changes.drain(..doubtful.min(self.changes.len()));
+        let known = self
+            .changes
+            .iter()
+            .find_map(|change| match change {
+                Change::Append { expected_count, .. } => Some(*expected_count),
+                _ => None,
+            })
+            .unwrap_or(self.engine.messages() as u64);
+        if counts.message_count > known {
+            // The caller was told that this message is not stored.
+            self.changes.insert(0, Change::Truncate { to_count: known });
+        }
+        Ok(())
     }
 
     /// The digest that the next message is added behind.
@@ -471,6 +557,31 @@ impl Actor {
                 _ => None,
             })
             .unwrap_or(self.parts.counts.epoch)
+    }
+
+    /// The newest memory version that the store will have when everything that waits is stored.
+    fn expected_version(&self) -> u64 {
+        self.changes
+            .iter()
+            .rev()
+            .find_map(|change| match change {
+                Change::Memory(row) => Some(row.version),
+                _ => None,
+            })
+            .unwrap_or(self.parts.counts.memory_version)
+    }
+
+    /// Whether a turn is under way. One whose caller is gone is not.
+    fn is_busy(&mut self) -> bool {
+        let is_gone = |sending: &mut Sending| sending.cancel.is_cancelled();
+        if self.sending.take_if(is_gone).is_some() {
+            self.pending = None;
+        }
+        if self.pending.as_ref().is_some_and(Pending::is_forgotten) {
+            self.sending = None;
+            self.pending = None;
+        }
+        self.sending.is_some()
     }
 
     fn failed_task(&mut self, id: tokio::task::Id) {

@@ -21,10 +21,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::actor::{Actor, Parts};
-use super::stored::{self, Kept};
+use super::kept::{self, Kept, KeptPin};
+use super::stored;
 use super::{Session, Shared};
 use crate::compactor::Compactor;
+use crate::costs::{Costs, Spent};
 use crate::error::OpenError;
+use crate::traffic::Traffic;
 
 /// Settings of a session.
 #[must_use = "a builder does nothing until it is started"]
@@ -186,12 +189,15 @@ impl SessionBuilder {
         let id = self.id.clone().unwrap_or_else(new_id);
         let clock = crate::clock::Clock::new();
         let frame = Frame::new(self.client.wire(), self.frame.clone());
-        let new = self.new_session(&id, &frame, clock.now().ms(), None);
+        let of_model = self.settings_of_model(&frame);
+        let mut settings = of_model.clone();
+        self.change(&mut settings);
+        let kept = self.kept(kept::difference(&of_model, &settings));
+        let new = self.new_session(&id, &frame, clock.now().ms(), &kept);
         self.store.create(new, Vec::new()).await?;
         let writer = self.store.open(&id, self.open_wait).await?;
         let mut snapshot = Snapshot::default();
-        let settings = self.engine_settings_of(&frame);
-        let (mut parts, changes) = self.parts(writer, frame, clock, settings);
+        let mut parts = self.parts(writer, frame, clock, &settings, kept);
         if let Some(mut memory) = parts.given.take() {
             memory.cover.messages = 0;
             memory.cover.turns = 0;
@@ -200,13 +206,14 @@ impl SessionBuilder {
             snapshot.chain = Chain::new().digest();
             parts.given = Some(memory);
         }
-        Ok(launch(parts, snapshot, changes).await)
+        Ok(launch(parts, snapshot, settings).await?)
     }
 
     /// Goes on with a stored session. Nothing is sent or compacted by that.
     ///
-    /// Model, system prompt, tools and fields are those that are stored; the builder's model is used to find prices
-    /// and limits if the stored one is not known.
+    /// Model, system prompt, tools, fields and pins are those that are stored. Settings are those with which the session
+    /// began, then what the builder says, then what was changed while it ran ([`Session::configure`],
+    /// [`Session::set_model`]).
     ///
     /// # Errors
     /// If there is none, another process has it open, or it cannot be read.
@@ -244,44 +251,57 @@ impl SessionBuilder {
             .map_err(|error| corrupt(error.to_string()))?;
         self.id = Some(id.clone());
         self.frame = frame.settings().clone();
-        let settings = self.engine_settings_of(&frame);
+        let mut settings = self.settings_of_model(&frame);
+        kept.begin(&mut settings);
+        self.change(&mut settings);
+        kept.go_on(&mut settings);
         let quoted = match stored::quoted_range(&loaded) {
             Some(range) => self.store.messages(id, range).await?,
             None => Vec::new(),
         };
-        let pins = kept.pins.into_iter().map(Pin::from).collect();
+        let pins = kept.pins.iter().map(Pin::from).collect();
         let snapshot = stored::snapshot(&loaded, &quoted, pins, &settings).map_err(corrupt)?;
         self.memory = None;
         let clock = crate::clock::Clock::new();
-        let (mut parts, changes) = self.parts(writer, frame, clock, settings);
+        let mut parts = self.parts(writer, frame, clock, &settings, kept);
         parts.counts = loaded.counts;
-        Ok(launch(parts, snapshot, changes).await)
+        parts.costs = Costs {
+            main: Spent::stored(&loaded.usage.main),
+            updates: Spent::stored(&loaded.usage.update),
+            ..Costs::default()
+        };
+        Ok(launch(parts, snapshot, settings).await?)
     }
 
     /// Begins a session with the first messages of another one.
-    pub(super) async fn fork_of(
-        mut self,
-        parent: &SessionId,
-        messages: usize,
-    ) -> Result<Session, OpenError> {
+    pub(super) async fn fork_of(mut self, parent: Parent) -> Result<Session, OpenError> {
+        let messages = parent.messages;
         let id = self.id.clone().unwrap_or_else(new_id);
         let clock = crate::clock::Clock::new();
         let now = clock.now();
         let frame = Frame::new(self.client.wire(), self.frame.clone());
-        let settings = self.engine_settings_of(&frame);
-        let mut new = self.new_session(&id, &frame, now.ms(), None);
+        let of_model = self.settings_of_model(&frame);
+        let mut settings = of_model.clone();
+        self.change(&mut settings);
+        let mut kept = self.kept(kept::difference(&of_model, &settings));
+        kept.pins = parent.pins.iter().map(KeptPin::from).collect();
+        let mut new = self.new_session(&id, &frame, now.ms(), &kept);
         new.parent = Some(ForkPoint {
-            session: parent.clone(),
+            session: parent.id.clone(),
             message_count: messages as u64,
         });
         let mut changes = Vec::new();
         // The newest memory of the parent that stands for no more than what the fork begins with.
-        if let Some((row, digest)) =
-            newest_memory_within(self.store.as_ref(), parent, messages as u64).await?
-        {
+        let newest = newest_memory_within(
+            self.store.as_ref(),
+            &parent.id,
+            messages as u64,
+            parent.cleared_versions,
+        );
+        if let Some((row, digest)) = newest.await? {
             let mut version =
                 stored::version_of(&row, &settings).map_err(|what| OpenError::Corrupt {
-                    id: parent.to_string(),
+                    id: parent.id.to_string(),
                     what,
                 })?;
             version.memory.version = 1;
@@ -304,44 +324,36 @@ impl SessionBuilder {
         self.resume(&id).await
     }
 
-    fn new_session(
-        &self,
-        id: &SessionId,
-        frame: &Frame,
-        now_ms: i64,
-        parent: Option<ForkPoint>,
-    ) -> NewSession {
-        let kept = Kept {
-            pins: Vec::new(),
-            is_memory_in_system: self.frame.memory_place == MemoryPlace::SystemPrompt,
-            caching: caching_name(self.frame.caching).map(str::to_owned),
-        };
+    fn new_session(&self, id: &SessionId, frame: &Frame, now_ms: i64, kept: &Kept) -> NewSession {
         NewSession {
             id: id.clone(),
-            parent,
+            parent: None,
             wire: self.client.wire().name().to_owned(),
             model: self.frame.model.clone(),
             title: self.title.clone(),
             created_ms: now_ms,
             head: frame.head().into_bytes().into(),
-            settings: serde_json::to_string(&kept).unwrap_or_default(),
+            // Names and numbers only: this cannot fail.
+            settings: serde_json::to_string(kept).unwrap_or_default(),
         }
     }
 
-    fn engine_settings_of(&mut self, frame: &Frame) -> Settings {
+    fn kept(&self, begun: serde_json::Map<String, serde_json::Value>) -> Kept {
+        Kept {
+            is_memory_in_system: self.frame.memory_place == MemoryPlace::SystemPrompt,
+            caching: caching_name(self.frame.caching).map(str::to_owned),
+            begun,
+            ..Kept::default()
+        }
+    }
+
+    /// What follows from model, frame and compactor.
+    fn settings_of_model(&self, frame: &Frame) -> Settings {
         let model = self.catalogue.find(&self.frame.model);
         let mut settings = match model {
             Some(model) => Settings::for_model(model),
-            None => Settings::new(self.window.unwrap_or(WINDOW_DEFAULT)),
+            None => Settings::new(WINDOW_DEFAULT),
         };
-        if let Some(window) = self.window {
-            let counter = settings.counter;
-            let (binds, economy) = (settings.binds_thinking, settings.economy);
-            settings = Settings::new(window);
-            settings.counter = counter;
-            settings.binds_thinking = binds;
-            settings.economy = economy;
-        }
         if let Some(limit) = self.frame.max_tokens {
             settings.output_reserve = limit.min(settings.window / 2);
         }
@@ -355,10 +367,24 @@ impl SessionBuilder {
         if self.compactor.is_some() {
             settings.compactor = EngineCompactor::Model;
         }
-        for change in std::mem::take(&mut self.changes) {
-            change(&mut settings);
-        }
         settings
+    }
+
+    /// What the caller says.
+    fn change(&mut self, settings: &mut Settings) {
+        if let Some(window) = self.window {
+            let of_window = Settings::new(window);
+            settings.window = window;
+            settings.memory_tokens_max = of_window.memory_tokens_max;
+            settings.output_reserve = self
+                .frame
+                .max_tokens
+                .unwrap_or(of_window.output_reserve)
+                .min(window / 2);
+        }
+        for change in std::mem::take(&mut self.changes) {
+            change(settings);
+        }
     }
 
     fn parts(
@@ -366,10 +392,11 @@ impl SessionBuilder {
         writer: Box<dyn Writer>,
         frame: Frame,
         clock: crate::clock::Clock,
-        settings: Settings,
-    ) -> (Parts, Settings) {
+        settings: &Settings,
+        kept: Kept,
+    ) -> Parts {
         let window_bytes = usize::try_from(settings.window).unwrap_or(usize::MAX);
-        let parts = Parts {
+        Parts {
             client: self.client,
             frame: Arc::new(frame),
             writer,
@@ -381,24 +408,39 @@ impl SessionBuilder {
             // About a quarter of the window, at four bytes a token.
             result_bytes_max: self.result_bytes_max.unwrap_or(window_bytes.max(4_000)),
             counts: Default::default(),
-        };
-        (parts, settings)
+            kept,
+            costs: Costs::default(),
+            stop: CancellationToken::new(),
+            traffic: Traffic::new(),
+        }
     }
 }
 
-async fn launch(parts: Parts, snapshot: Snapshot, settings: Settings) -> Session {
+/// What a fork begins with.
+pub(super) struct Parent {
+    pub(super) id: SessionId,
+    pub(super) messages: usize,
+    pub(super) pins: Vec<Pin>,
+    pub(super) cleared_versions: u64,
+}
+
+async fn launch(
+    parts: Parts,
+    snapshot: Snapshot,
+    settings: Settings,
+) -> Result<Session, StoreError> {
     let (commands, inbox) = mpsc::channel(COMMANDS_MAX);
     let (events, _) = broadcast::channel(EVENTS_MAX);
     let tasks = TaskTracker::new();
-    let stop = CancellationToken::new();
+    let stop = parts.stop.clone();
     let id = parts.writer.id().clone();
     let store = Arc::clone(&parts.store);
     let engine = Engine::restore(settings, snapshot);
     let mut actor = Actor::new(parts, engine, events.clone());
-    actor.begin().await;
+    actor.begin().await?;
     let (shown, status) = watch::channel(actor.shown());
     tasks.spawn(actor.run(inbox, shown));
-    Session {
+    Ok(Session {
         shared: Arc::new(Shared {
             id,
             store,
@@ -409,7 +451,7 @@ async fn launch(parts: Parts, snapshot: Snapshot, settings: Settings) -> Session
             stop,
             compactions: AtomicU64::new(1),
         }),
-    }
+    })
 }
 
 /// The newest memory of a session that stands for at most so many messages as they are now, and their digest.
@@ -417,9 +459,13 @@ pub(super) async fn newest_memory_within(
     store: &dyn Store,
     id: &SessionId,
     messages: u64,
+    cleared_versions: u64,
 ) -> Result<Option<(throughline_store::MemoryRow, String)>, StoreError> {
+    // The latest request of the user stays verbatim.
+    let cover_max = latest_turn(store, id, messages).await?;
     const PAGE_ROWS: u32 = 500;
     let mut page = throughline_store::Page::first(PAGE_ROWS);
+    page.skip = cleared_versions;
     let mut versions = Vec::new();
     loop {
         let rows = store.memories(id, page).await?;
@@ -431,11 +477,15 @@ pub(super) async fn newest_memory_within(
         }
     }
     for info in versions.iter().rev() {
-        if info.covered_count == 0 || info.covered_count > messages {
+        if info.covered_count > cover_max {
             continue;
         }
-        let last = store.message(id, info.covered_count - 1).await?;
-        if last.digest == info.digest {
+        let digest = match info.covered_count.checked_sub(1) {
+            // A memory that was brought from another session.
+            None => *Chain::new().digest().as_bytes(),
+            Some(last) => store.message(id, last).await?.digest,
+        };
+        if digest == info.digest {
             let digest = throughline_transcript::digest::Digest::from_bytes(info.digest);
             return Ok(Some((
                 store.memory(id, info.version).await?,
@@ -444,6 +494,25 @@ pub(super) async fn newest_memory_within(
         }
     }
     Ok(None)
+}
+
+/// Index of the message with which the last turn begins, among the first `messages`.
+async fn latest_turn(store: &dyn Store, id: &SessionId, messages: u64) -> Result<u64, StoreError> {
+    const PAGE_MESSAGES: u64 = 50;
+    let mut end = messages;
+    while end > 0 {
+        let begin = end.saturating_sub(PAGE_MESSAGES);
+        let page = store.messages(id, begin..end).await?;
+        let turn = page
+            .iter()
+            .rev()
+            .find(|stored| stored::message_of(stored).is_some_and(|message| message.begins_turn()));
+        if let Some(stored) = turn {
+            return Ok(stored.position);
+        }
+        end = begin;
+    }
+    Ok(0)
 }
 
 fn new_id() -> SessionId {

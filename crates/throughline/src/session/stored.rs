@@ -20,52 +20,12 @@ use throughline_transcript::wire::Wire;
 /// Of a message so much can be searched, bytes.
 const SEARCHED_BYTES_MAX: usize = 64 * 1024;
 
-/// What is stored of a session besides messages and memories.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Kept {
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) pins: Vec<KeptPin>,
-    /// Whether the memory goes into the system prompt.
-    #[serde(default)]
-    pub(super) is_memory_in_system: bool,
-    /// For how long the provider is to cache: `5m`, `1h`, or nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) caching: Option<String>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct KeptPin {
-    id: String,
-    text: String,
-    message: usize,
-}
-
 /// What is stored with an adoption for this crate's own use.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct AdoptionState {
     at_messages: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     quoted: Option<(usize, usize)>,
-}
-
-impl From<&Pin> for KeptPin {
-    fn from(pin: &Pin) -> Self {
-        Self {
-            id: pin.id.clone(),
-            text: pin.text.clone(),
-            message: pin.message,
-        }
-    }
-}
-
-impl From<KeptPin> for Pin {
-    fn from(pin: KeptPin) -> Self {
-        Self {
-            id: pin.id,
-            text: pin.text,
-            message: pin.message,
-        }
-    }
 }
 
 /// A message that is to be added: as it goes into requests, and its row.

@@ -17,11 +17,24 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Command, Session};
 use crate::error::SendError;
+use crate::traffic::Traffic;
 
 /// A request that is ready to be sent.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) client: Client,
+    pub(crate) body: ByteString,
+    /// Names the turn.
+    pub(crate) number: u64,
+    /// Cancels the turn when it is dropped: a caller that is gone does not keep the session busy.
+    pub(crate) guard: DropGuard,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) traffic: Traffic,
+}
+
+/// The same turn goes on with this request.
+#[derive(Debug)]
+pub(crate) struct PreparedAgain {
     pub(crate) body: ByteString,
 }
 
@@ -101,17 +114,19 @@ impl Answer {
 
 impl Turn {
     pub(super) fn start(session: &Session, prepared: Prepared) -> Self {
-        let cancel = session.shared.stop.child_token();
         let (sender, events) = mpsc::channel(EVENTS_MAX);
         let runner = Runner {
             commands: session.shared.commands.clone(),
             events: sender,
-            cancel: cancel.clone(),
+            number: prepared.number,
+            cancel: prepared.cancel,
+            client: prepared.client,
+            traffic: prepared.traffic,
         };
-        session.shared.tasks.spawn(runner.run(prepared));
+        session.shared.tasks.spawn(runner.run(prepared.body));
         Self {
             events,
-            _cancel: cancel.drop_guard(),
+            _cancel: prepared.guard,
         }
     }
 
@@ -141,26 +156,28 @@ impl Stream for Turn {
 struct Runner {
     commands: mpsc::Sender<Command>,
     events: mpsc::Sender<Result<TurnEvent, SendError>>,
+    number: u64,
     cancel: CancellationToken,
+    client: Client,
+    traffic: Traffic,
 }
 
 impl Runner {
-    async fn run(self, prepared: Prepared) {
-        let result = self.turn(prepared).await;
+    async fn run(self, body: ByteString) {
+        let result = self.turn(body).await;
         if result.is_err() {
             // The session can be asked again.
-            let _ = self.commands.send(Command::GaveUp).await;
+            let _ = self.commands.send(Command::GaveUp(self.number)).await;
         }
-        // Nobody may be listening any more.
-        let _ = self.events.send(result.map(TurnEvent::Done)).await;
+        self.tell(result.map(TurnEvent::Done)).await;
     }
 
-    async fn turn(&self, mut prepared: Prepared) -> Result<Answer, SendError> {
+    async fn turn(&self, mut body: ByteString) -> Result<Answer, SendError> {
         let mut text = String::new();
         let mut pauses = 0;
         let mut has_shrunk = false;
         loop {
-            let reply = match self.call(&prepared).await {
+            let reply = match self.call(&body).await {
                 Ok(reply) => reply,
                 Err(error) => {
                     let window = match error.kind() {
@@ -172,43 +189,51 @@ impl Runner {
                         return Err(SendError::Call(Arc::new(error)));
                     }
                     has_shrunk = true;
-                    prepared = self.again(Again::TooLarge(window)).await?;
-                    self.tell(TurnEvent::Compacted).await;
+                    body = self.again(Again::TooLarge(window)).await?;
+                    self.tell(Ok(TurnEvent::Compacted)).await;
                     continue;
                 }
             };
             text.push_str(&reply.text());
             let (sender, stored) = oneshot::channel();
-            self.command(Command::Reply(Box::new(reply.clone()), sender))
+            self.command(Command::Reply(self.number, Box::new(reply.clone()), sender))
                 .await?;
             stored.await.map_err(|_| SendError::Closed)??;
             let next = reply.stop.as_ref().map(Stop::next);
             if next == Some(Next::ResendUnchanged) && pauses < PAUSES_MAX {
                 pauses += 1;
-                prepared = self.again(Again::Paused).await?;
+                body = self.again(Again::Paused).await?;
                 continue;
             }
             return Ok(Answer { reply, text });
         }
     }
 
-    async fn call(&self, prepared: &Prepared) -> Result<Reply, CallError> {
+    async fn call(&self, body: &ByteString) -> Result<Reply, CallError> {
+        let mut waiting = Some(self.traffic.begin());
         let options = CallOptions::cancelled_by(self.cancel.clone()).delivery(Delivery::Streamed);
-        let mut call = prepared.client.send(prepared.body.clone(), options).await?;
+        let mut call = self.client.send(body.clone(), options).await?;
         while let Some(event) = call.next().await {
             match event? {
                 Event::Reply(reply) => return Ok(*reply),
-                event => self.tell(TurnEvent::Model(event)).await,
+                event => {
+                    // The provider answers: what runs beside the conversation may go on.
+                    waiting = None;
+                    self.tell(Ok(TurnEvent::Model(event))).await;
+                }
             }
         }
+        drop(waiting);
         // A call ends with its reply or an error.
         call.reply().await
     }
 
-    async fn again(&self, again: Again) -> Result<Prepared, SendError> {
+    async fn again(&self, again: Again) -> Result<ByteString, SendError> {
         let (sender, prepared) = oneshot::channel();
-        self.command(Command::SendAgain(again, sender)).await?;
-        prepared.await.map_err(|_| SendError::Closed)?
+        self.command(Command::SendAgain(self.number, again, sender))
+            .await?;
+        let prepared = prepared.await.map_err(|_| SendError::Closed)??;
+        Ok(prepared.body)
     }
 
     async fn command(&self, command: Command) -> Result<(), SendError> {
@@ -218,8 +243,12 @@ impl Runner {
             .map_err(|_| SendError::Closed)
     }
 
-    async fn tell(&self, event: TurnEvent) {
-        // The caller may have dropped the turn; cancelling ends the call then.
-        let _ = self.events.send(Ok(event)).await;
+    async fn tell(&self, event: Result<TurnEvent, SendError>) {
+        // A caller that does not read holds the answer up, but not the end of the session.
+        tokio::select! {
+            biased;
+            _ = self.events.send(event) => {}
+            () = self.cancel.cancelled() => {}
+        }
     }
 }

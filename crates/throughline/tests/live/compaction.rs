@@ -1,7 +1,7 @@
 //! What a session does when its window fills.
 
-use throughline::engine::{Mode, Outcome};
 use throughline::ModelCompactor;
+use throughline::engine::{Mode, Outcome};
 use throughline_simulator::Options;
 
 use crate::world::{MODEL, World, chatter};
@@ -25,11 +25,19 @@ async fn a_session_goes_past_its_window_and_remembers_the_first_correction() {
     }
     assert!(session.status().epoch >= 3, "{:?}", session.status());
     assert_eq!(world.refused(), 0);
-    assert!(world.largest_prompt() <= 18_000, "{}", world.largest_prompt());
+    assert!(
+        world.largest_prompt() <= 18_000,
+        "{}",
+        world.largest_prompt()
+    );
     let answer = session.ask("What is the deploy region?").await.unwrap();
     assert!(answer.text().contains("eu-north-3"), "{}", answer.text());
     let memory = session.memory().unwrap();
-    assert!(memory.text.contains("Never write to stdout"), "{}", memory.text);
+    assert!(
+        memory.text.contains("Never write to stdout"),
+        "{}",
+        memory.text
+    );
     session.close().await.unwrap();
 }
 

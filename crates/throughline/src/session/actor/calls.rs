@@ -9,17 +9,17 @@ use throughline_providers::stop::Next;
 use throughline_store::{Change, Purpose};
 use throughline_transcript::check::{CheckOptions, check_text};
 use throughline_transcript::json::Raw;
-use throughline_transcript::message::{Message, Role};
+use throughline_transcript::message::Message;
 use throughline_transcript::request::message::{self, ToolOutput};
 use throughline_transcript::request::{Marks, without_thinking};
 use throughline_transcript::usage::Usage;
 use tokio::time::Instant;
 
-use super::{Actor, Pending};
+use super::{Actor, Pending, Sending, Wanted};
 use crate::compactor::LiveRequest;
 use crate::error::SendError;
 use crate::event::SessionEvent;
-use crate::session::turn::{Again, Prepared};
+use crate::session::turn::{Again, Prepared, PreparedAgain};
 use crate::session::{Answered, UserInput, stored};
 
 /// What is told to the model about calls that the user talked over.
@@ -31,7 +31,7 @@ impl Actor {
         input: UserInput,
         answer: Answered<Result<Prepared, SendError>>,
     ) {
-        if self.is_sending {
+        if self.is_busy() {
             let _ = answer.send(Err(SendError::Busy));
             return;
         }
@@ -46,25 +46,45 @@ impl Actor {
             let _ = answer.send(Err(error));
             return;
         }
-        self.want_request(answer);
+        self.turns += 1;
+        let cancel = self.parts.stop.child_token();
+        let guard = cancel.clone().drop_guard();
+        self.sending = Some(Sending {
+            number: self.turns,
+            cancel,
+        });
+        self.want_request(Wanted::First(answer, guard));
     }
 
     pub(super) async fn send_again(
         &mut self,
+        number: u64,
         again: Again,
-        answer: Answered<Result<Prepared, SendError>>,
+        answer: Answered<Result<PreparedAgain, SendError>>,
     ) {
+        if !self.is_sending(number) {
+            let _ = answer.send(Err(SendError::Closed));
+            return;
+        }
         if let Again::TooLarge(window) = again {
             self.handle(Input::Overflowed { window });
             self.drain().await;
         }
-        self.want_request(answer);
+        self.want_request(Wanted::Again(answer));
     }
 
-    fn want_request(&mut self, answer: Answered<Result<Prepared, SendError>>) {
-        self.is_sending = true;
+    /// Whether this turn is still wanted.
+    fn is_sending(&mut self, number: u64) -> bool {
+        self.is_busy()
+            && self
+                .sending
+                .as_ref()
+                .is_some_and(|sending| sending.number == number)
+    }
+
+    fn want_request(&mut self, wanted: Wanted) {
         self.pending = Some(Pending {
-            answer,
+            wanted,
             since: Instant::now(),
             since_real: RealInstant::now(),
             swapped: false,
@@ -92,32 +112,63 @@ impl Actor {
                 Ok(message::tool_outputs(wire, &outputs, Some(&text)))
             }
             UserInput::ToolOutputs { outputs, text } => {
-                if let Some(output) = outputs
-                    .iter()
-                    .find(|output| !open.contains(&output.call_id))
-                {
-                    return Err(SendError::NoSuchCall {
-                        id: output.call_id.clone(),
-                    });
+                let mut unanswered = open.clone();
+                for output in &outputs {
+                    let at = unanswered.iter().position(|id| *id == output.call_id);
+                    let Some(at) = at else {
+                        return Err(SendError::NoSuchCall {
+                            id: output.call_id.clone(),
+                        });
+                    };
+                    unanswered.remove(at);
                 }
-                if let Some(id) = open
-                    .iter()
-                    .find(|id| !outputs.iter().any(|output| output.call_id == **id))
-                {
-                    return Err(SendError::CallOpen { id: id.clone() });
+                if let Some(id) = unanswered.into_iter().next() {
+                    return Err(SendError::CallOpen { id });
                 }
+                let text = text.filter(|text| !text.trim().is_empty());
                 if outputs.is_empty() {
-                    return Err(SendError::Empty);
+                    return match text {
+                        Some(text) => Ok(vec![message::user(wire, &text)]),
+                        None => Err(SendError::Empty),
+                    };
                 }
                 Ok(message::tool_outputs(wire, &outputs, text.as_deref()))
             }
             UserInput::Messages(messages) if messages.is_empty() => Err(SendError::Empty),
-            UserInput::Messages(messages) => Ok(messages),
+            UserInput::Messages(messages) => {
+                // What the provider would refuse would stand in the way of every later request.
+                let memory = self.engine.memory().map(|version| version.text.clone());
+                let tail = self.engine.tail().iter();
+                let all: Vec<&Raw> = tail
+                    .filter_map(|message| message.raw.as_ref())
+                    .chain(&messages)
+                    .collect();
+                let body = self
+                    .parts
+                    .frame
+                    .compose(memory.as_deref(), all, Marks::default());
+                match broken_rule(&body, wire) {
+                    Some(finding) => Err(SendError::NotSendable { finding }),
+                    None => Ok(messages),
+                }
+            }
         }
     }
 
     /// Stores messages, then tells the engine of them.
     async fn append(&mut self, raws: &[Raw]) -> Result<(), SendError> {
+        let (change, messages) = self.added(raws)?;
+        self.commit_with(change)
+            .await
+            .map_err(|error| SendError::Store(Arc::new(error)))?;
+        for message in messages {
+            self.handle(Input::Appended(message));
+        }
+        Ok(())
+    }
+
+    /// The change that adds messages, and the messages as they go into requests.
+    fn added(&self, raws: &[Raw]) -> Result<(Change, Vec<Message>), SendError> {
         let wire = self.parts.frame.wire();
         let now = self.parts.clock.now();
         let mut chain = self.chain();
@@ -143,23 +194,30 @@ impl Actor {
             expected_count: self.engine.messages() as u64,
             messages: rows,
         };
-        self.commit_with(change)
-            .await
-            .map_err(|error| SendError::Store(Arc::new(error)))?;
-        for message in messages {
-            self.handle(Input::Appended(message));
-        }
-        Ok(())
+        Ok((change, messages))
     }
 
-    /// A complete answer has come.
-    pub(super) async fn reply(&mut self, reply: Reply) -> Result<(), SendError> {
+    /// A complete answer has come. It is stored in one step with what it cost; where that fails, the session goes on with
+    /// it and stores it with the next change.
+    pub(super) async fn reply(&mut self, number: u64, reply: Reply) -> Result<(), SendError> {
+        if !self.is_sending(number) {
+            // The caller is gone, and may have said something else meanwhile.
+            return Err(SendError::Closed);
+        }
         let next = reply
             .stop
             .as_ref()
             .map(throughline_providers::stop::Stop::next);
-        self.is_sending = next == Some(Next::ResendUnchanged);
-        let appended = self.append(&reply.messages).await;
+        if next != Some(Next::ResendUnchanged) {
+            self.sending = None;
+        }
+        if !reply.messages.is_empty() {
+            let (change, messages) = self.added(&reply.messages)?;
+            self.changes.push(change);
+            for message in messages {
+                self.handle(Input::Appended(message));
+            }
+        }
         let context = reply.usage.map(|usage| usage.context_size());
         if let Some(usage) = reply.usage {
             let model = self.parts.frame.settings().model.clone();
@@ -176,10 +234,12 @@ impl Actor {
             self.handle(Input::Overflowed { window: None });
         }
         self.drain().await;
-        if let Err(error) = self.flush().await {
-            self.not_stored(error);
-        }
-        appended
+        self.push_kept();
+        self.flush().await.map_err(|error| {
+            let error = Arc::new(error);
+            self.not_stored(&error);
+            SendError::AnswerNotStored(error)
+        })
     }
 
     /// What the request would have been if nothing had ever been left out.
@@ -196,6 +256,11 @@ impl Actor {
     /// The engine has said what the request is made of.
     pub(super) async fn request(&mut self, plan: Plan) {
         self.wait_until = None;
+        if self.pending.as_ref().is_none_or(Pending::is_forgotten) {
+            // Whoever wanted it is gone.
+            self.pending = None;
+            return;
+        }
         if let Err(error) = self.flush().await {
             // What a request is made of must be known after a restart.
             self.refuse(SendError::Store(Arc::new(error)));
@@ -237,19 +302,36 @@ impl Actor {
                 waited_for_model: pending.waited_for_model,
             });
         }
-        let prepared = Prepared {
-            client: self.parts.client.clone(),
-            body: body.into(),
+        let Some(sending) = &self.sending else {
+            return;
         };
-        if pending.answer.send(Ok(prepared)).is_err() {
-            self.is_sending = false;
+        let body = body.into();
+        // Where nobody takes it, the guard is dropped and cancels the turn.
+        match pending.wanted {
+            Wanted::First(answer, guard) => {
+                let _ = answer.send(Ok(Prepared {
+                    client: self.parts.client.clone(),
+                    body,
+                    number: sending.number,
+                    guard,
+                    cancel: sending.cancel.clone(),
+                    traffic: self.parts.traffic.clone(),
+                }));
+            }
+            Wanted::Again(answer) => {
+                let _ = answer.send(Ok(PreparedAgain { body }));
+            }
         }
     }
 
     fn refuse(&mut self, error: SendError) {
-        self.is_sending = false;
-        if let Some(pending) = self.pending.take() {
-            let _ = pending.answer.send(Err(error));
+        self.sending = None;
+        let Some(pending) = self.pending.take() else {
+            return;
+        };
+        match pending.wanted {
+            Wanted::First(answer, _) => drop(answer.send(Err(error))),
+            Wanted::Again(answer) => drop(answer.send(Err(error))),
         }
     }
 
@@ -272,11 +354,12 @@ impl Actor {
             frame: Arc::clone(&self.parts.frame),
             memory: plan.memory.clone(),
             messages,
+            traffic: self.parts.traffic.clone(),
         }
     }
 }
 
-/// Ids of the calls in the last message, or last messages of a wire that has one for each, that nobody has answered.
+/// Ids of the calls of the turn that nobody has answered.
 fn open_calls(tail: &[Message]) -> Vec<String> {
     let mut answered = Vec::new();
     let mut open = Vec::new();
@@ -286,13 +369,14 @@ fn open_calls(tail: &[Message]) -> Vec<String> {
                 .tool_results()
                 .map(|result| result.call_id.to_string()),
         );
-        let calls = message
+        let mut calls: Vec<String> = message
             .tool_calls()
             .filter(|call| !call.is_server_side)
-            .map(|call| call.id.to_string());
+            .map(|call| call.id.to_string())
+            .collect();
+        calls.reverse();
         open.extend(calls);
-        let begins = message.begins_turn() || message.role == Role::Assistant;
-        if begins && message.tool_calls().next().is_none() {
+        if message.begins_turn() {
             break;
         }
     }

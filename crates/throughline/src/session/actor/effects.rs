@@ -155,7 +155,8 @@ impl Actor {
                 self.removed_tokens += self.removed_last;
             }
             Event::Undone { .. } => {
-                self.removed_tokens -= std::mem::take(&mut self.removed_last);
+                let back = std::mem::take(&mut self.removed_last);
+                self.removed_tokens = self.removed_tokens.saturating_sub(back);
             }
             _ => {}
         }
@@ -168,16 +169,16 @@ impl Actor {
         {
             // A swap counts when it is stored.
             if let Err(error) = self.flush().await {
-                self.not_stored(error);
+                self.not_stored(&Arc::new(error));
             }
             let _ = answer.send(outcome.clone());
         }
         self.tell(SessionEvent::Engine(event));
     }
 
-    pub(super) fn not_stored(&self, error: throughline_store::StoreError) {
+    pub(super) fn not_stored(&self, error: &Arc<throughline_store::StoreError>) {
         tracing::warn!(%error, "changes of a session could not be stored");
-        self.tell(SessionEvent::NotStored(Arc::new(error)));
+        self.tell(SessionEvent::NotStored(Arc::clone(error)));
     }
 
     pub(super) fn tell(&self, event: SessionEvent) {
