@@ -80,11 +80,7 @@ pub mod verify;
 #[cfg(test)]
 mod testing;
 
-/// The examples of the READMEs are tested too.
+/// The example of the README is tested too.
 #[cfg(doctest)]
-mod readme {
-    #[doc = include_str!("../README.md")]
-    struct OfThisCrate;
-    #[doc = include_str!("../../../README.md")]
-    struct OfTheProject;
-}
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -64,11 +64,13 @@ pub use throughline_providers as providers;
 pub use throughline_store as store;
 pub use throughline_transcript as transcript;
 
-/// The examples of the README and of the guide are tested too.
+/// The examples of the READMEs and of the guide are tested too.
 #[cfg(doctest)]
 mod readme {
     #[doc = include_str!("../README.md")]
     struct OfThisCrate;
+    #[doc = include_str!("../../../README.md")]
+    struct OfTheProject;
     #[doc = include_str!("../../../docs/library.md")]
     struct Guide;
 }
