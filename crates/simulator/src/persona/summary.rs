@@ -570,9 +570,14 @@ impl Entry {
 /// The facts that an instruction asks for: of the conversation, without those that it shows as known already.
 fn entries(memory: &Option<Memory>, remembered: &[String], instruction: &str) -> Vec<Entry> {
     const KNOWN_BYTES: usize = 40;
+    // What a transcript in the instruction says is not known yet: it is what the memory is asked of.
+    let transcript = instruction
+        .split_once("<transcript>")
+        .and_then(|(before, rest)| Some((before, rest.rsplit_once("</transcript>")?.1)));
+    let (before, after) = transcript.unwrap_or((instruction, ""));
     let is_known = |text: &str| {
         let start = text.get(..text.floor_char_boundary(KNOWN_BYTES.min(text.len())));
-        start.is_some_and(|start| instruction.contains(start))
+        start.is_some_and(|start| before.contains(start) || after.contains(start))
     };
     let remembered = remembered.iter().map(|text| Entry {
         section: Section::References.name(),

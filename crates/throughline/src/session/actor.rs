@@ -228,7 +228,8 @@ impl Actor {
                 let result = if self.engine.can_undo() {
                     self.handle(Input::Undo);
                     self.drain().await;
-                    self.flush().await.map_err(SessionError::Store)
+                    self.parts.kept.undone_versions = self.expected_version();
+                    self.keep().await
                 } else {
                     Err(SessionError::NothingToUndo)
                 };

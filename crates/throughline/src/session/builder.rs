@@ -219,7 +219,7 @@ impl SessionBuilder {
     /// If there is none, another process has it open, or it cannot be read.
     pub async fn resume(mut self, id: &SessionId) -> Result<Session, OpenError> {
         let mut writer = self.store.open(id, self.open_wait).await?;
-        let loaded = writer.load().await?;
+        let mut loaded = writer.load().await?;
         let corrupt = |what: String| OpenError::Corrupt {
             id: id.to_string(),
             what,
@@ -259,6 +259,9 @@ impl SessionBuilder {
             Some(range) => self.store.messages(id, range).await?,
             None => Vec::new(),
         };
+        loaded
+            .newer_memory
+            .take_if(|row| row.version <= kept.undone_versions);
         let pins = kept.pins.iter().map(Pin::from).collect();
         let snapshot = stored::snapshot(&loaded, &quoted, pins, &settings).map_err(corrupt)?;
         self.memory = None;

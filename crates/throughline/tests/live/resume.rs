@@ -67,6 +67,9 @@ const STORY: &[Step] = &[
     Step::Say(15),
 ];
 
+/// A swap that is taken back: that can be done only as long as the session has not been closed.
+const TAKEN_BACK: [Step; 2] = [Step::Compact, Step::Undo];
+
 impl Step {
     async fn happen(self, world: &World, session: &Session) {
         match self {
@@ -169,6 +172,11 @@ async fn check<S: Store + 'static>(wire: Wire, place: MemoryPlace, stores: [S; 2
             .unwrap();
         for step in STORY {
             step.happen(&world, &session).await;
+            if matches!(step, Step::Say(9)) {
+                for step in TAKEN_BACK {
+                    step.happen(&world, &session).await;
+                }
+            }
             if restarts {
                 let id = session.id().clone();
                 let status = session.status();
