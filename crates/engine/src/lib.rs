@@ -47,7 +47,7 @@ pub use input::{By, Compaction, Input, Pin, Swapping};
 pub use output::{Adoption, Order, Output, Plan, Ticket, UpdateOrder, Waited};
 pub use phase::{Phase, PhaseDetector};
 pub use settings::{Compactor, Economy, EconomyRule, Fallback, Mode, Settings, Step, Triggers};
-pub use version::{Past, Version, VersionOrigin};
+pub use version::{PIN, Past, Version, VersionOrigin};
 
 /// The example of the README is tested too.
 #[cfg(doctest)]

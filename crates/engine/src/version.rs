@@ -193,7 +193,7 @@ impl Version {
 }
 
 /// What ids of pinned facts begin with: they are the only items of the ledger that can be taken out again.
-const PIN: &str = "pin-";
+pub const PIN: &str = "pin-";
 
 fn pin_id(pin: &Pin) -> String {
     let id = Item::id_for(Section::Corrections, pin.message, &pin.text);

@@ -171,6 +171,15 @@ impl Heard {
         }
     }
 
+    /// Ids of all calls of the provider's own tools.
+    pub(crate) fn server_call_ids(&self) -> impl Iterator<Item = String> {
+        self.messages()
+            .iter()
+            .flat_map(Message::tool_calls)
+            .filter(|call| call.is_server_side)
+            .map(|call| call.id.to_string())
+    }
+
     /// Steps of the tool loop that have been made since the user spoke, and what the user said.
     fn steps(&self) -> (usize, String) {
         let mut steps = 0;

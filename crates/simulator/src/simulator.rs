@@ -601,6 +601,7 @@ impl Simulator {
             });
         }
         let mut taken = question.call_ids.clone();
+        taken.extend(question.heard.server_call_ids());
         for part in reply.parts {
             let left = limit.saturating_sub(answer.output_tokens);
             let content = match part {
@@ -632,12 +633,15 @@ impl Simulator {
                     continue;
                 }
                 ReplyPart::ToolCall { name, input } => AnswerContent::ToolCall {
-                    id: call_id(asked.wire, &mut taken, mind),
+                    id: free_id(&mut taken, || match asked.wire {
+                        Wire::Anthropic => mind.id("toolu_01", 22),
+                        Wire::OpenAiChat | Wire::OpenAiResponses => mind.id("call_", 24),
+                    }),
                     name,
                     input,
                 },
                 ReplyPart::ServerToolCall { name, input } => AnswerContent::ServerToolCall {
-                    id: mind.id("srvtoolu_01", 22),
+                    id: free_id(&mut taken, || mind.id("srvtoolu_01", 22)),
                     name,
                     input,
                 },
@@ -1010,12 +1014,10 @@ pub(crate) fn family(model: &Model) -> &str {
     &model.id
 }
 
-fn call_id(wire: Wire, taken: &mut Vec<String>, mind: &mut Dice) -> String {
+/// An id that no call of the conversation has.
+fn free_id(taken: &mut Vec<String>, mut drawn: impl FnMut() -> String) -> String {
     loop {
-        let id = match wire {
-            Wire::Anthropic => mind.id("toolu_01", 22),
-            Wire::OpenAiChat | Wire::OpenAiResponses => mind.id("call_", 24),
-        };
+        let id = drawn();
         if !taken.contains(&id) {
             taken.push(id.clone());
             return id;

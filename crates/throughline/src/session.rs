@@ -71,6 +71,8 @@ pub enum UserInput {
     },
     /// Messages in the wire's form, as they are: images, documents, whatever the provider takes.
     Messages(Vec<Raw>),
+    /// Nothing new: the last message, which nobody has answered, is sent again ([`Session::retry`]).
+    Again,
 }
 
 /// What to look for.
@@ -151,6 +153,14 @@ impl Session {
     /// If nothing was sent, or the answer broke off.
     pub async fn ask(&self, input: impl Into<UserInput>) -> Result<Answer, SendError> {
         self.send(input).await?.answer().await
+    }
+
+    /// Asks again for an answer to what was said last: after a call that failed, or an answer that was cancelled.
+    ///
+    /// # Errors
+    /// [`SendError::Empty`] if it is answered already, and as [`Session::send`].
+    pub async fn retry(&self) -> Result<Turn, SendError> {
+        self.send(UserInput::Again).await
     }
 
     /// What happens from now on. A watcher that is slow misses the oldest events.

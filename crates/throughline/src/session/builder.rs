@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use throughline_engine::{Compactor as EngineCompactor, Engine, Pin, Settings, Snapshot};
-use throughline_memory::document::Memory;
+use throughline_memory::document::{Memory, Status};
 use throughline_providers::client::Client;
 use throughline_store::{ForkPoint, MemoryStore, NewSession, SessionId, Store, StoreError, Writer};
 use throughline_transcript::catalogue::Catalogue;
@@ -48,6 +48,8 @@ pub struct SessionBuilder {
 
 type SettingsChange = Box<dyn FnOnce(&mut Settings) + Send>;
 
+/// What the engine begins the ids of pinned facts with.
+const PIN: &str = throughline_engine::PIN;
 /// Limit of an answer where nobody says one, tokens.
 const MAX_TOKENS: u64 = 16_000;
 /// Events that a slow watcher may leave lying.
@@ -203,6 +205,7 @@ impl SessionBuilder {
             memory.cover.turns = 0;
             memory.cover.digest = Chain::new().digest().to_string();
             memory.version = 0;
+            forget_pins(&mut memory);
             snapshot.chain = Chain::new().digest();
             parts.given = Some(memory);
         }
@@ -425,6 +428,21 @@ pub(super) struct Parent {
     pub(super) messages: usize,
     pub(super) pins: Vec<Pin>,
     pub(super) cleared_versions: u64,
+}
+
+/// What was pinned elsewhere is part of what is remembered here, and nobody here has a pin to take out.
+fn forget_pins(memory: &mut Memory) {
+    let plain = |id: &mut String| {
+        if let Some(rest) = id.strip_prefix(PIN) {
+            *id = rest.to_owned();
+        }
+    };
+    for item in &mut memory.items {
+        plain(&mut item.id);
+        if let Status::SupersededBy(id) = &mut item.status {
+            plain(id);
+        }
+    }
 }
 
 async fn launch(

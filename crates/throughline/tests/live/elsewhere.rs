@@ -23,6 +23,7 @@ async fn a_memory_goes_on_in_another_session_in_both_places() {
         for turn in 0..4 {
             first.ask(chatter(turn, 200)).await.unwrap();
         }
+        first.pin("The port is 8431.").await.unwrap();
         first.compact(None).await.unwrap();
         let memory = first.memory().unwrap().memory.clone();
 
@@ -43,6 +44,7 @@ async fn a_memory_goes_on_in_another_session_in_both_places() {
             body.contains("Never write to stdout — nie, ποτέ, 決して."),
             "{body}"
         );
+        assert!(body.contains("The port is 8431."), "{body}");
         let system = body.split("\"messages\"").next().unwrap();
         assert_eq!(
             system.contains("Never write to stdout"),

@@ -58,6 +58,21 @@ async fn a_send_that_is_not_waited_for_does_not_block_the_session() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_not_answered_can_be_asked_again() {
+    let world = World::new(Options::new(4).without_latency());
+    let session = world.session().start().await.unwrap();
+    assert!(matches!(session.retry().await, Err(SendError::Empty)));
+    world
+        .provider
+        .with(|simulator| simulator.set_faults("500@1-3".parse().unwrap()));
+    assert!(session.ask("Remember: the port is 8431.").await.is_err());
+    let answer = session.retry().await.unwrap().answer().await.unwrap();
+    assert!(!answer.text().is_empty());
+    assert_eq!(session.status().messages, 2);
+    assert!(matches!(session.retry().await, Err(SendError::Empty)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_session_closes_while_nobody_reads_an_answer() {
     let world = World::new(Options::new(5));
     let session = world.session().max_tokens(16_000).start().await.unwrap();

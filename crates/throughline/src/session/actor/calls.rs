@@ -9,7 +9,7 @@ use throughline_providers::stop::Next;
 use throughline_store::{Change, Purpose};
 use throughline_transcript::check::{CheckOptions, check_text};
 use throughline_transcript::json::Raw;
-use throughline_transcript::message::Message;
+use throughline_transcript::message::{Message, Role};
 use throughline_transcript::request::message::{self, ToolOutput};
 use throughline_transcript::request::{Marks, without_thinking};
 use throughline_transcript::usage::Usage;
@@ -42,7 +42,9 @@ impl Actor {
                 return;
             }
         };
-        if let Err(error) = self.append(&messages).await {
+        if !messages.is_empty()
+            && let Err(error) = self.append(&messages).await
+        {
             let _ = answer.send(Err(error));
             return;
         }
@@ -134,6 +136,10 @@ impl Actor {
                 }
                 Ok(message::tool_outputs(wire, &outputs, text.as_deref()))
             }
+            UserInput::Again => match self.engine.tail().last() {
+                Some(last) if last.role != Role::Assistant => Ok(Vec::new()),
+                _ => Err(SendError::Empty),
+            },
             UserInput::Messages(messages) if messages.is_empty() => Err(SendError::Empty),
             UserInput::Messages(messages) => {
                 // What the provider would refuse would stand in the way of every later request.
