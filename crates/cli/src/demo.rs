@@ -70,11 +70,6 @@ fn show(
     played: &[Played],
     console: &Console,
 ) -> Result<(), Failure> {
-    let tokens: u64 = played
-        .iter()
-        .map(|played| played.largest_context)
-        .max()
-        .unwrap_or(0);
     let mut text = format!(
         "One session of {} turns (seed {}), three ways, against a simulated {} with a window of {} tokens.\n\n",
         words::number(script.turns().len()),
@@ -82,7 +77,6 @@ fn show(
         play::MODEL,
         words::number(arguments.window),
     );
-    let _ = tokens;
     let header: Vec<&str> = std::iter::once("")
         .chain(played.iter().map(|played| played.way.title()))
         .collect();

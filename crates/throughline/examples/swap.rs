@@ -30,6 +30,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .build()?;
     let session = Session::builder(client.clone(), MODEL)
         .store(store.clone())
+        .window(200_000)
         .start()
         .await?;
     let mut events = Box::pin(session.events());

@@ -32,6 +32,8 @@ pub(super) struct Running {
 pub(super) struct Drafted {
     pub(super) version: Arc<Version>,
     running: Running,
+    /// Whether it is stored already.
+    pub(super) is_kept: bool,
 }
 
 /// How much of the end an order leaves out.
@@ -273,15 +275,22 @@ impl Engine {
         });
         match version {
             Ok(version) => {
-                // The number is the one that it has if it is adopted, so that it need not be written again then.
-                let version = version.numbered(self.number.saturating_add(1), &self.settings);
-                let draft = Arc::new(version);
+                // The number is the one that it has if it is adopted, so that it need not be written again then. Where a
+                // swap is near it is stored now, beside the session, and not while a request waits.
+                let is_kept = self.is_swap_near();
+                let draft = if is_kept {
+                    self.keep(version)
+                } else {
+                    let number = self.number.saturating_add(1);
+                    Arc::new(version.numbered(number, &self.settings))
+                };
                 self.draft_failures = 0;
                 self.draft = Some(Drafted {
                     version: Arc::clone(&draft),
                     running: running.clone(),
+                    is_kept,
                 });
-                if self.wants_model(now) {
+                if self.wants_model(now) && !self.is_overtaken(&running) {
                     self.order_update(now, running, &draft);
                 } else {
                     self.finish_asked(ticket, &draft);
@@ -313,6 +322,21 @@ impl Engine {
                 reason: reason.message,
             },
         );
+    }
+
+    /// Whether the context is more than half way from the soft mark to the mark of the swap.
+    fn is_swap_near(&self) -> bool {
+        let budget = self.budget();
+        let (soft, mark) = (budget.at(self.settings.soft), budget.at(self.mark()));
+        self.context() >= soft.midpoint(mark)
+    }
+
+    /// Whether a swap has come in between, and left so little that nothing needs to be made of it by a model yet.
+    fn is_overtaken(&self, running: &Running) -> bool {
+        running.swaps < self.swaps
+            && self.asked.is_none()
+            && self.waiting.is_none()
+            && self.context() < self.budget().at(self.settings.soft)
     }
 
     pub(super) fn wants_model(&self, now: Time) -> bool {

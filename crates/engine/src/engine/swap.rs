@@ -83,7 +83,11 @@ impl Engine {
         let is_kept = self
             .ready
             .as_ref()
-            .is_some_and(|ready| Arc::ptr_eq(ready, &version));
+            .is_some_and(|ready| Arc::ptr_eq(ready, &version))
+            || self
+                .draft
+                .as_ref()
+                .is_some_and(|draft| draft.is_kept && Arc::ptr_eq(&draft.version, &version));
         let completed = self.with_ledger(Version::clone(&version));
         if is_kept && completed == *version {
             return version;

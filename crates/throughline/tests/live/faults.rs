@@ -76,6 +76,7 @@ async fn a_bad_summary_is_never_used_and_the_draft_is() {
         "truncated",
         "skeleton",
         "language",
+        "larger",
         "prose",
     ] {
         let world = world(3, &format!("summary={fault}"));

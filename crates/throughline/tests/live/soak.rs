@@ -150,11 +150,7 @@ async fn shares(window: u64, words: usize, updates: usize) -> Vec<u128> {
     let model = Catalogue::embedded().find(MODEL).unwrap();
     let mut shares = Vec::new();
     for exchange in world.provider.ledger() {
-        // Right after a swap there is little to read, and the answer is what costs.
-        let Some(usage) = exchange
-            .usage
-            .filter(|usage| exchange.is_summary && usage.prompt() >= window / 3)
-        else {
+        let Some(usage) = exchange.usage.filter(|_| exchange.is_summary) else {
             continue;
         };
         let uncached = Usage {
