@@ -324,11 +324,11 @@ impl Engine {
         );
     }
 
-    /// Whether the context is more than half way from the soft mark to the mark of the swap.
+    /// Whether drafts may be swapped in, and the context is more than half way from the soft mark to that of the swap.
     fn is_swap_near(&self) -> bool {
         let budget = self.budget();
         let (soft, mark) = (budget.at(self.settings.soft), budget.at(self.mark()));
-        self.context() >= soft.midpoint(mark)
+        self.may_use_drafts() && self.context() >= soft.midpoint(mark)
     }
 
     /// Whether a swap has come in between, and left so little that nothing needs to be made of it by a model yet.

@@ -152,6 +152,9 @@ impl Unfit {
 /// Reads an answer, or says why it is no memory.
 ///
 /// # Errors
+/// An answer of so many tokens is never called too large: of short conversations there is little to leave out.
+const LARGE_TOKENS_MIN: usize = 400;
+
 /// See [`Unfit`]; the first that applies, what can be told from the outside first.
 pub fn guard(answer: &Answer, context: &Context<'_>) -> Result<Judged, Unfit> {
     if answer.stop == Stop::Refused {
@@ -178,6 +181,22 @@ pub fn guard(answer: &Answer, context: &Context<'_>) -> Result<Judged, Unfit> {
     let text = text.trim();
     if !text.chars().any(char::is_alphanumeric) {
         return Err(Unfit::Blank);
+    }
+    // Of JSON, ids and field names are a part that the memory will not have; Markdown is nearly all memory.
+    let bare = text.trim_start_matches('`');
+    let is_json = bare
+        .strip_prefix("json")
+        .unwrap_or(bare)
+        .trim_start()
+        .starts_with(['{', '[']);
+    let tokens_max = if is_json {
+        context.input_tokens.saturating_mul(2)
+    } else {
+        context.input_tokens
+    };
+    let tokens = (context.count)(text);
+    if tokens > tokens_max.max(LARGE_TOKENS_MIN) {
+        return Err(Unfit::TooLarge { tokens, tokens_max });
     }
     if is_tool_protocol(text) {
         return Err(Unfit::ToolCall);

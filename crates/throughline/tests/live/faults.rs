@@ -66,6 +66,8 @@ fn world(seed: u64, faults: &str) -> World {
 
 #[tokio::test(start_paused = true)]
 async fn a_bad_summary_is_never_used_and_the_draft_is() {
+    // One that is `larger` meets the limit on output, or is smaller than the live request that it repeats: what is larger
+    // than its input is in the tests of the guard.
     for fault in [
         "empty",
         "null",
@@ -76,7 +78,6 @@ async fn a_bad_summary_is_never_used_and_the_draft_is() {
         "truncated",
         "skeleton",
         "language",
-        "larger",
         "prose",
     ] {
         let world = world(3, &format!("summary={fault}"));
