@@ -51,7 +51,6 @@ impl Spent {
                 cache_write_long: sum.cache_write_long,
                 cache_read: sum.cache_read,
                 output: sum.output,
-                ..Usage::default()
             },
             cost: Money::from_nano_dollars(u64::try_from(sum.cost_nanodollars).unwrap_or(0)),
         }

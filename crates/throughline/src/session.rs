@@ -122,7 +122,6 @@ pub(crate) enum Command {
 
 impl Session {
     /// A session with a model. See [`SessionBuilder`] for what can be set.
-    #[must_use]
     pub fn builder(client: Client, model: impl Into<String>) -> SessionBuilder {
         SessionBuilder::new(client, model.into())
     }

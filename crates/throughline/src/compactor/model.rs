@@ -337,7 +337,7 @@ impl Compactor for ModelCompactor {
         let mut calls = Vec::new();
         let mut retry_after_ms = None;
         while let Step::Ask(ask) = job.step() {
-            match self.call(&ask, &live, &stop, &mut calls).await {
+            match self.call(ask, &live, &stop, &mut calls).await {
                 Ok(answer) => job.answer(&answer),
                 Err(failure) => {
                     retry_after_ms = failure.retry_after_ms.or(retry_after_ms);

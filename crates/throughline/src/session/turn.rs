@@ -69,7 +69,7 @@ pub enum TurnEvent {
     /// The request was too large for the provider, and is made again from a memory. What came before is void.
     Compacted,
     /// The answer is complete and stored. The last event.
-    Done(Answer),
+    Done(Box<Answer>),
 }
 
 /// A complete answer.
@@ -137,7 +137,7 @@ impl Turn {
     pub async fn answer(mut self) -> Result<Answer, SendError> {
         while let Some(event) = self.next().await {
             if let TurnEvent::Done(answer) = event? {
-                return Ok(answer);
+                return Ok(*answer);
             }
         }
         Err(SendError::Closed)
@@ -169,7 +169,7 @@ impl Runner {
             // The session can be asked again.
             let _ = self.commands.send(Command::GaveUp(self.number)).await;
         }
-        self.tell(result.map(TurnEvent::Done)).await;
+        self.tell(result.map(Box::new).map(TurnEvent::Done)).await;
     }
 
     async fn turn(&self, mut body: ByteString) -> Result<Answer, SendError> {
