@@ -18,6 +18,12 @@ use crate::output::{self, Console};
 use crate::words;
 
 pub(crate) fn run(arguments: &Demo, console: &Console) -> Result<Ending, Failure> {
+    if arguments.svg.as_deref() == Some(Path::new("-")) {
+        return Err(
+            Failure::new(Kind::Arguments, "the chart cannot go to standard output")
+                .hint("give --svg the name of a file"),
+        );
+    }
     output::check_place(arguments.svg.as_deref())?;
     let script = Script::new(arguments.seed, arguments.turns);
     let bar = bar(console, script.turns().len() * Way::ALL.len());
@@ -34,13 +40,14 @@ pub(crate) fn run(arguments: &Demo, console: &Console) -> Result<Ending, Failure
         );
     }
     bar.finish_and_clear();
-    if let Some(path) = &arguments.svg {
-        draw(&played, path)?;
-    }
     if arguments.json {
         console.print_json(&Report::of(arguments, &played))?;
     } else {
         show(arguments, &script, &played, console)?;
+    }
+    if let Some(path) = &arguments.svg {
+        draw(&played, path)?;
+        console.note(&format!("the chart is in {}", path.display()));
     }
     Ok(Ending::Done)
 }
@@ -71,7 +78,7 @@ fn show(
     console: &Console,
 ) -> Result<(), Failure> {
     let mut text = format!(
-        "One session of {} turns (seed {}), three ways, against a simulated {} with a window of {} tokens.\n\n",
+        "One session of {} turns (seed {}), three ways, against a simulated\n{} with a window of {} tokens.\n\n",
         words::number(script.turns().len()),
         arguments.seed,
         play::MODEL,
@@ -91,9 +98,6 @@ fn show(
     text.push_str(&console.table(&header, rows));
     text.push('\n');
     console.print(&text)?;
-    if let Some(path) = &arguments.svg {
-        console.note(&format!("the chart is in {}", path.display()));
-    }
     Ok(())
 }
 

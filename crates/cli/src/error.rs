@@ -98,10 +98,10 @@ impl Failure {
         );
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                failure.hint("make room on the disk, or choose another place with -o")
+                failure.hint("make room on the disk, or choose another place")
             }
             io::ErrorKind::NotFound => failure.hint("create the folder first"),
-            _ => failure.hint("choose a place that you may write to with -o"),
+            _ => failure.hint("choose a place that you may write to"),
         }
     }
 

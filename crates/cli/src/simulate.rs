@@ -1,8 +1,8 @@
 //! `throughline simulate`: a provider to try programs against, with no key.
 
-use std::fs::OpenOptions;
-use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{OpenOptions, Permissions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use throughline_simulator::{Latency, Options, Recording, ServeError, SimulatedProvider, serve};
@@ -45,15 +45,33 @@ fn options(arguments: &Simulate) -> Result<Options, Failure> {
     Ok(options)
 }
 
-/// The recording holds conversations: it is its owner's alone.
+/// The recording holds conversations: it is its owner's alone, also if the file was there before.
 fn recording(path: &Path) -> Result<Recording, Failure> {
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(path)
+    let open = || {
+        let mut file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .read(true)
+            .mode(0o600)
+            .open(path)?;
+        let metadata = file.metadata()?;
+        if metadata.is_file() && metadata.permissions().mode() & 0o077 != 0 {
+            file.set_permissions(Permissions::from_mode(0o600))?;
+        }
+        if metadata.is_file() && metadata.len() > 0 {
+            // A line that was left unfinished must not swallow the first of ours.
+            let mut last = [0];
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut last)?;
+            if last != *b"\n" {
+                file.write_all(b"\n")?;
+            }
+        }
+        Ok(file)
+    };
+    open()
         .map(Recording::to)
-        .map_err(|error| Failure::writing(path.display(), &error))
+        .map_err(|error: io::Error| Failure::writing(path.display(), &error))
 }
 
 async fn served(

@@ -231,15 +231,13 @@ pub(crate) fn reply(heard: &Heard, is_summary: bool, output_max: u64, mind: &mut
     }
     let answers = facts::answers(heard);
     if let Some(schema) = heard.schema() {
-        let mut vocabulary = schema::Vocabulary::new(answers.into_iter().collect());
+        let mut vocabulary =
+            schema::Vocabulary::new(answers.map(|answers| answers.text).into_iter().collect());
         return Reply::text(schema::example(schema, &mut vocabulary, mind).to_string());
     }
     if heard.wants_json() {
-        let answer = answers.unwrap_or_else(|| talk::sentence(mind));
+        let answer = answers.map_or_else(|| talk::sentence(mind), |answers| answers.text);
         return Reply::text(serde_json::json!({"answer": answer}).to_string());
-    }
-    if let Some(answers) = answers {
-        return Reply::text(answers);
     }
     let callable: Vec<&Tool> = heard
         .offer
@@ -247,11 +245,20 @@ pub(crate) fn reply(heard: &Heard, is_summary: bool, output_max: u64, mind: &mut
         .iter()
         .filter(|tool| !tool.is_server)
         .collect();
+    // What is not known is looked for with the tools that there are, before that is said.
+    let can_look = heard.offer.choice != ToolChoice::Never && !callable.is_empty();
+    if let Some(answers) = &answers
+        && (answers.is_known || !can_look)
+    {
+        return Reply::text(answers.text.as_str());
+    }
     let must = heard.offer.choice == ToolChoice::Always;
     if heard.offer.choice != ToolChoice::Never && !callable.is_empty() {
         let (steps, said) = heard.steps();
         // How long a tool loop goes on is decided when the user speaks.
-        let wanted = Dice::new(0, "steps", &[said.as_bytes()]).below(5);
+        let wanted = Dice::new(0, "steps", &[said.as_bytes()])
+            .below(5)
+            .max(usize::from(answers.is_some()));
         if must || steps < wanted {
             let mut reply = if mind.happens(0.6) {
                 Reply::text(talk::before_calls(mind))
@@ -271,6 +278,9 @@ pub(crate) fn reply(heard: &Heard, is_summary: bool, output_max: u64, mind: &mut
             }
             return reply;
         }
+    }
+    if let Some(answers) = answers {
+        return Reply::text(answers.text);
     }
     Reply::text(talk::report(
         &heard.last_user_text(),

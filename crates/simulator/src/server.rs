@@ -8,12 +8,12 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use bytestring::ByteString;
 use futures::stream;
-use http::HeaderMap;
-use http_body_util::{BodyExt, Limited};
+use http::{HeaderMap, StatusCode};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::{Map, Value, json};
 use throughline_transcript::json::{Raw, write_string};
 use tokio::net::TcpListener;
@@ -24,14 +24,23 @@ use crate::exchange::{Ending, Exchange, Piece};
 use crate::simulator::{BODY_BYTES_MAX, unpacked};
 use crate::transport::SimulatedProvider;
 
-/// Headers that are never recorded.
-const SECRET_HEADERS: &[&str] = &[
-    "authorization",
-    "proxy-authorization",
-    "x-api-key",
-    "api-key",
-    "cookie",
+/// Headers that are recorded: what is not known to be harmless may be a credential of some gateway.
+const RECORDED_HEADERS: &[&str] = &[
+    "accept",
+    "accept-encoding",
+    "anthropic-beta",
+    "anthropic-version",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "host",
+    "transfer-encoding",
+    "user-agent",
+    "x-claude-code-session-id",
 ];
+/// Beginning of the names with which SDKs say what they are; they are recorded too.
+const RECORDED_PREFIX: &str = "x-stainless-";
 
 /// Between the last bytes and the cut.
 const CUT_AFTER: Duration = Duration::from_millis(20);
@@ -39,7 +48,8 @@ const CUT_AFTER: Duration = Duration::from_millis(20);
 /// Where received requests are written to: one JSON object a line, `{"at_ms", "path", "headers", "body"}`.
 ///
 /// The body stands there as JSON, byte for byte but for line breaks between its parts, which become spaces. A body that
-/// is no JSON stands there as a string, or as null if it is no text. Credentials are left out of the headers.
+/// is no JSON stands there as a string, or as null if it is no text. Of the headers those stand
+/// there that are known to hold no credential.
 pub struct Recording(Mutex<Box<dyn Write + Send>>);
 
 impl Recording {
@@ -117,6 +127,10 @@ async fn answer(
     // What is larger is not read to its end; one byte too many says the same.
     let body = match collected {
         Ok(collected) => collected.to_bytes(),
+        Err(error) if !error.is::<LengthLimitError>() => {
+            // The client ended its body early, or it is no HTTP.
+            return Ok(StatusCode::BAD_REQUEST.into_response());
+        }
         Err(_) => {
             let exchange = served
                 .provider
@@ -206,7 +220,9 @@ fn paced(start: Instant, pieces: Vec<Piece>, ending: Ending, shutdown: Cancellat
 fn line(at: Duration, path: &str, headers: &HeaderMap, body: &Bytes) -> String {
     let shown: Map<String, Value> = headers
         .iter()
-        .filter(|(name, _)| !SECRET_HEADERS.contains(&name.as_str()))
+        .filter(|(name, _)| {
+            RECORDED_HEADERS.contains(&name.as_str()) || name.as_str().starts_with(RECORDED_PREFIX)
+        })
         .filter_map(|(name, value)| Some((name.to_string(), json!(value.to_str().ok()?))))
         .collect();
     let plain = unpacked(headers, body.clone()).unwrap_or_default();

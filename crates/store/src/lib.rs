@@ -10,7 +10,7 @@
 //!
 //! * [`MemoryStore`]: gone with the process; for tests and for callers who keep sessions themselves.
 //! * [`FileStore`]: a folder for each session, readable by people.
-//! * [`SqliteStore`]: one database with full-text search; what the product uses unless told otherwise.
+//! * [`SqliteStore`]: one database with full-text search; what to take where sessions are to stay.
 //!
 //! ```
 //! use std::time::Duration;

@@ -208,6 +208,15 @@ impl Session {
         self.compaction(focus, By::User, Swapping::AtOnce).await
     }
 
+    /// As [`Session::compact`], where somebody else than the person asks for it: the model, through a tool, or the
+    /// program. Events say who.
+    ///
+    /// # Errors
+    /// If the session is closed.
+    pub async fn compact_by(&self, by: By, focus: Option<&str>) -> Result<Outcome, SessionError> {
+        self.compaction(focus, by, Swapping::AtOnce).await
+    }
+
     /// Makes a memory and shows what a swap to it would do. [`Session::compact`] would swap.
     ///
     /// # Errors

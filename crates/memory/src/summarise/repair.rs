@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use super::order::{Count, Redaction};
 use super::outcome::Finding;
 use super::source::Source;
-use crate::document::{Item, Memory, Section};
+use crate::document::{Item, Memory, Section, Status};
 
 pub(super) use check::check;
 pub(super) use complete::{Room, complete};
@@ -98,7 +98,7 @@ fn put_in_ledger(memory: &mut Memory, prior: Option<&Memory>, draft: &Memory) ->
         let mut item = (*item).clone();
         match own.iter().find(|own| own.id == item.id) {
             Some(own) => {
-                if let crate::document::Status::SupersededBy(by) = &own.status
+                if let Status::SupersededBy(by) = &own.status
                     && known.iter().any(|known| known.id == *by)
                 {
                     item.status = own.status.clone();
@@ -109,9 +109,24 @@ fn put_in_ledger(memory: &mut Memory, prior: Option<&Memory>, draft: &Memory) ->
         }
         items.push(item);
     }
+    let stale: HashSet<String> = items
+        .iter()
+        .filter(|item| item.entry.section().is_ledger() && item.status != Status::Active)
+        .map(|item| said(item.entry.text()))
+        .collect();
+    // What no longer holds says so in the ledger; said elsewhere again, it would read as if it held.
+    items.retain(|item| {
+        item.entry.section().is_ledger() || !stale.contains(&said(item.entry.text()))
+    });
     items.sort_by_key(|item| item.entry.section());
     memory.items = items;
     missing
+}
+
+/// A statement without what differs from one writing of it to the next.
+fn said(text: &str) -> String {
+    let text = crate::update::folded(text);
+    text.trim_end_matches(['.', '!', ';', ',']).to_owned()
 }
 
 fn item_of<'m>(memory: &'m Memory, id: &str) -> Option<&'m Item> {

@@ -36,8 +36,15 @@ const CONNECTORS: &[&str] = &[
     " -> ",
 ];
 
+/// What is said to the questions that the user asked last.
+pub(crate) struct Answers {
+    pub(crate) text: String,
+    /// Whether anything of it is known.
+    pub(crate) is_known: bool,
+}
+
 /// The answers to the questions that the user asked last; `None` if there was none.
-pub(crate) fn answers(heard: &Heard) -> Option<String> {
+pub(crate) fn answers(heard: &Heard) -> Option<Answers> {
     let asked = heard.last_user_text();
     if asked.len() > QUESTION_TEXT_BYTES_MAX {
         return None;
@@ -53,14 +60,21 @@ pub(crate) fn answers(heard: &Heard) -> Option<String> {
         }
         texts.push(all_text(message));
     }
+    let mut is_known = false;
     let lines: Vec<String> = subjects
         .iter()
         .map(|subject| match look_up(subject, &texts) {
-            Some(value) => format!("The {subject} is {value}."),
+            Some(value) => {
+                is_known = true;
+                format!("The {subject} is {value}.")
+            }
             None => format!("I do not know the {subject}: nothing that I was shown says so."),
         })
         .collect();
-    Some(lines.join("\n"))
+    Some(Answers {
+        text: lines.join("\n"),
+        is_known,
+    })
 }
 
 fn all_text(message: &Message) -> String {

@@ -60,6 +60,8 @@ pub enum Styling {
     PrefixSharing,
 }
 
+/// What a request of its own has besides the messages and the memory: what is wanted, marks, indexes. Tokens, about.
+const INSTRUCTIONS_TOKENS: u128 = 2_000;
 /// Window of a model that nobody knows, tokens.
 const UNKNOWN_WINDOW: u64 = 128_000;
 
@@ -194,7 +196,13 @@ impl ModelCompactor {
             .map(|message| counter.message(message))
             .sum();
         let shared = u128::from(order.live.tokens) * u128::from(prices.cache_read.nano_dollars());
-        let own = fresh as u128 * u128::from(prices.input.nano_dollars());
+        let prior = order
+            .order
+            .prior
+            .as_ref()
+            .map_or(0, |version| version.tokens);
+        let own = (fresh as u128 + u128::from(prior) + INSTRUCTIONS_TOKENS)
+            * u128::from(prices.input.nano_dollars());
         if shared <= own {
             Style::PrefixSharing
         } else {

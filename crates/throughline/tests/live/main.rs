@@ -8,6 +8,7 @@
 mod compaction;
 mod elsewhere;
 mod faults;
+mod histories;
 mod killed;
 mod local;
 mod resume;

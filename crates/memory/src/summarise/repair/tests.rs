@@ -252,3 +252,27 @@ fn later_parts_go_on_from_what_was_made() {
     assert_eq!(base.section(Section::Corrections).count(), 1);
     assert_eq!(base.version, 1);
 }
+
+/// What the user has taken back stands in the ledger as superseded, and nowhere as if it held.
+#[test]
+fn what_no_longer_holds_is_not_said_again_elsewhere() {
+    let mut draft = draft();
+    let mut old = item(
+        Origin::User,
+        0,
+        entry(Section::Corrections, "The port is 8080."),
+    );
+    old.status = Status::SupersededBy(id(Section::Corrections, "Never touch vendor/."));
+    draft.items.push(old);
+    draft.items.sort_by_key(|item| item.entry.section());
+    let mut made = draft.clone();
+    made.items.push(item(
+        Origin::Assistant,
+        1,
+        entry(Section::References, "the port is 8080"),
+    ));
+    let base = super::base_after(made, &draft);
+    let shown = markdown::render(&base);
+    assert!(shown.contains("(superseded) The port is 8080."), "{shown}");
+    assert!(!shown.contains("the port is 8080"), "{shown}");
+}
