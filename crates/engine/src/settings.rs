@@ -106,7 +106,7 @@ pub struct Triggers {
     pub turns: Option<u32>,
     /// So many calls of tools since the last swap.
     pub tool_calls: Option<u32>,
-    /// The end of a phase of work, as [`crate::phase`] finds it or the caller says.
+    /// The end of a phase of work, as [`crate::PhaseDetector`] finds it or the caller says.
     pub phases: bool,
 }
 

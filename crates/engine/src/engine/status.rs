@@ -87,7 +87,7 @@ impl Engine {
         })
     }
 
-    /// What a swap would do now; `None` if no memory is ready. [`Input::Compact`] with
+    /// What a swap would do now; `None` if no memory is ready. [`crate::Input::Compact`] with
     /// [`crate::Swapping::Preview`] has one prepared.
     #[must_use]
     pub fn preview(&self) -> Option<Preview> {

@@ -271,7 +271,7 @@ fn what_no_longer_holds_is_not_said_again_elsewhere() {
         1,
         entry(Section::References, "the port is 8080"),
     ));
-    let base = super::base_after(made, &draft);
+    let base = base_after(made, &draft);
     let shown = markdown::render(&base);
     assert!(shown.contains("(superseded) The port is 8080."), "{shown}");
     assert!(!shown.contains("the port is 8080"), "{shown}");
