@@ -116,43 +116,20 @@ pub fn compact(messages: &[Message], options: &Options<'_>) -> Result<Compacted,
     if messages.is_empty() {
         return Err(CompactError::Empty);
     }
-    let mut extractor = Extractor::new();
-    if let Some(redactor) = options.redactor {
-        extractor = extractor.with_redactor(redactor);
-    }
-    if let Some(cwd) = options.cwd {
-        extractor = extractor.with_folder(cwd);
-    }
-    let prior = options.prior.map(|prior| match options.redactor {
-        Some(redactor) => without_secrets(prior, redactor),
-        None => prior.clone(),
-    });
-    let options = &Options {
-        prior: prior.as_ref(),
-        ..*options
+    let Some(prior) = options.prior else {
+        return extracted(None, Chain::new(), messages, options, None);
     };
-    let mut fresh = messages;
-    let mut prior_fits = None;
-    if let Some(prior) = options.prior {
-        let covered = messages.get(..prior.cover.messages);
-        let chain = covered.map(|covered| {
-            let mut chain = Chain::new();
-            for message in covered {
-                chain.push(message_digest(message));
-            }
-            chain
-        });
-        let chain = chain.filter(|chain| chain.digest().to_string() == prior.cover.digest);
-        prior_fits = Some(chain.is_some());
-        if chain.is_some() {
-            fresh = &messages[prior.cover.messages..];
-        }
-        extractor = extractor.after(prior, chain.unwrap_or_default());
+    let mut chain = Chain::new();
+    let covered = messages.get(..prior.cover.messages);
+    for message in covered.unwrap_or_default() {
+        chain.push(message_digest(message));
     }
-    for message in fresh {
-        extractor.push(message);
+    if covered.is_some() && chain.digest().to_string() == prior.cover.digest {
+        let fresh = &messages[prior.cover.messages..];
+        extracted(Some(prior), chain, fresh, options, Some(true))
+    } else {
+        extracted(Some(prior), Chain::new(), messages, options, Some(false))
     }
-    fit(&extractor, options, prior_fits)
 }
 
 /// The next version of the memory of a session that is running: `fresh` are the messages after those that `prior`
@@ -171,6 +148,17 @@ pub fn compact_after(
     if fresh.is_empty() && prior.is_none() {
         return Err(CompactError::Empty);
     }
+    extracted(prior, chain, fresh, options, prior.map(|_| true))
+}
+
+/// Extracts what `fresh` says and merges it into `prior`, without the secrets of either.
+fn extracted(
+    prior: Option<&Memory>,
+    chain: Chain,
+    fresh: &[Message],
+    options: &Options<'_>,
+    prior_fits: Option<bool>,
+) -> Result<Compacted, CompactError> {
     let prior = prior.map(|prior| match options.redactor {
         Some(redactor) => without_secrets(prior, redactor),
         None => prior.clone(),
@@ -192,7 +180,7 @@ pub fn compact_after(
     for message in fresh {
         extractor.push(message);
     }
-    fit(&extractor, options, options.prior.map(|_| true))
+    fit(&extractor, options, prior_fits)
 }
 
 /// A prior memory may have been made without taking secrets out, or by hand.
