@@ -20,6 +20,12 @@ pub enum OpenError {
         /// What is wrong.
         what: String,
     },
+    /// The messages with which the session was to begin would be refused; nothing was stored.
+    #[error("a session cannot begin with these messages: {finding}")]
+    History {
+        /// The first broken rule.
+        finding: String,
+    },
     /// The session was held in the format of another provider.
     #[error("session {id} is in the format {stored}, and the client speaks {client}")]
     OtherWire {

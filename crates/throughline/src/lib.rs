@@ -48,6 +48,7 @@ pub mod compactor;
 pub mod costs;
 mod error;
 mod event;
+pub mod hooks;
 mod session;
 mod traffic;
 
@@ -57,6 +58,7 @@ pub use compactor::{Compactor, ModelCompactor};
 pub use costs::Costs;
 pub use error::{OpenError, SendError, SessionError};
 pub use event::SessionEvent;
+pub use hooks::Hooks;
 pub use session::{Answer, Search, Session, SessionBuilder, Turn, TurnEvent, UserInput};
 pub use throughline_engine as engine;
 pub use throughline_memory as memory;

@@ -6,6 +6,7 @@ mod kept;
 mod stored;
 mod turn;
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,6 +19,7 @@ use throughline_providers::client::Client;
 use throughline_store::{Hit, Scope, SessionId, Shelf, Store, StoredMessage};
 use throughline_transcript::catalogue::Model;
 use throughline_transcript::json::Raw;
+use throughline_transcript::message::ToolCall;
 use throughline_transcript::request::message::ToolOutput;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -117,6 +119,7 @@ pub(crate) enum Command {
     SetModel(Box<Model>, Answered<Result<(), SessionError>>),
     SetMemory(Box<Memory>, Answered<Result<(), SessionError>>),
     PhaseEnded,
+    OpenCalls(Answered<Vec<ToolCall>>),
     Close(Answered<Result<(), SessionError>>),
 }
 
@@ -274,14 +277,9 @@ impl Session {
         if text.is_empty() {
             return Err(SessionError::NothingToPin);
         }
-        let id = uuid::Uuid::now_v7().simple().to_string();
-        let pin = Pin {
-            id: id.clone(),
-            text: throughline_memory::redact::Redactor::embedded()
-                .redact(text)
-                .into_owned(),
-            message,
-        };
+        let text = throughline_memory::redact::Redactor::embedded().redact(text);
+        let pin = new_pin(&text, message);
+        let id = pin.id.clone();
         self.asking(|sender| Command::Pin(pin, sender)).await??;
         Ok(id)
     }
@@ -381,6 +379,23 @@ impl Session {
                 }
                 error => SessionError::Store(error),
             })
+    }
+
+    /// Messages as they were received, covered or not: those at these places, as far as there are any.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub async fn messages(&self, range: Range<usize>) -> Result<Vec<StoredMessage>, SessionError> {
+        let range = range.start as u64..range.end as u64;
+        Ok(self.shared.store.messages(&self.shared.id, range).await?)
+    }
+
+    /// Calls of tools that wait for their results: those of the last answer, also after a restart.
+    ///
+    /// # Errors
+    /// If the session is closed.
+    pub async fn open_calls(&self) -> Result<Vec<ToolCall>, SessionError> {
+        self.asking(Command::OpenCalls).await
     }
 
     /// Looks for words in all messages and memories.
@@ -503,5 +518,14 @@ impl From<Vec<ToolOutput>> for UserInput {
             outputs,
             text: None,
         }
+    }
+}
+
+/// A pin of a text without secrets.
+fn new_pin(text: &str, message: usize) -> Pin {
+    Pin {
+        id: uuid::Uuid::now_v7().simple().to_string(),
+        text: text.to_owned(),
+        message,
     }
 }

@@ -31,6 +31,7 @@ use crate::compactor::Compactor;
 use crate::costs::Costs;
 use crate::error::{SendError, SessionError};
 use crate::event::SessionEvent;
+use crate::hooks::Hooks;
 use crate::traffic::Traffic;
 
 /// What a session is made of.
@@ -42,6 +43,7 @@ pub(super) struct Parts {
     pub(super) clock: Clock,
     pub(super) catalogue: Arc<Catalogue>,
     pub(super) compactor: Option<Arc<dyn Compactor>>,
+    pub(super) hooks: Option<Arc<dyn Hooks>>,
     /// A memory to begin with.
     pub(super) given: Option<Memory>,
     pub(super) result_bytes_max: usize,
@@ -275,6 +277,9 @@ impl Actor {
                     Err(SessionError::OtherHistory)
                 };
                 let _ = answer.send(result);
+            }
+            Command::OpenCalls(answer) => {
+                let _ = answer.send(stored::open_calls(self.engine.tail()));
             }
             Command::PhaseEnded => self.handle(Input::PhaseEnded),
             Command::Close(answer) => {

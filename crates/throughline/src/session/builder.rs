@@ -26,7 +26,8 @@ use super::stored;
 use super::{Session, Shared};
 use crate::compactor::Compactor;
 use crate::costs::{Costs, Spent};
-use crate::error::OpenError;
+use crate::error::{OpenError, SessionError};
+use crate::hooks::Hooks;
 use crate::traffic::Traffic;
 
 /// Settings of a session.
@@ -42,6 +43,8 @@ pub struct SessionBuilder {
     changes: Vec<SettingsChange>,
     compactor: Option<Arc<dyn Compactor>>,
     memory: Option<Memory>,
+    history: Vec<Raw>,
+    hooks: Option<Arc<dyn Hooks>>,
     result_bytes_max: Option<usize>,
     open_wait: Duration,
 }
@@ -80,6 +83,8 @@ impl SessionBuilder {
             changes: Vec::new(),
             compactor: None,
             memory: None,
+            history: Vec::new(),
+            hooks: None,
             result_bytes_max: None,
             open_wait: Duration::ZERO,
         }
@@ -170,6 +175,19 @@ impl SessionBuilder {
         self
     }
 
+    /// Messages that were said elsewhere, in the wire's form: the session begins behind them. They are archived as if they
+    /// had been said here; when it is due, a memory is made of them.
+    pub fn history(mut self, messages: Vec<Raw>) -> Self {
+        self.history = messages;
+        self
+    }
+
+    /// Who is asked before and after a memory is made.
+    pub fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {
+        self.hooks = Some(Arc::new(hooks));
+        self
+    }
+
     /// From which length a result of a tool goes into requests shortened, bytes; a quarter of the window unless said
     /// otherwise. The archive has all of it.
     pub fn result_bytes_max(mut self, bytes: usize) -> Self {
@@ -186,8 +204,11 @@ impl SessionBuilder {
     /// Begins a session.
     ///
     /// # Errors
-    /// If it cannot be stored, or one with this id exists.
+    /// If it cannot be stored, one with this id exists, or the provider would refuse the messages that it begins with.
     pub async fn start(mut self) -> Result<Session, OpenError> {
+        if !self.history.is_empty() {
+            return self.start_behind_history().await;
+        }
         let id = self.id.clone().unwrap_or_else(new_id);
         let clock = crate::clock::Clock::new();
         let frame = Frame::new(self.client.wire(), self.frame.clone());
@@ -200,16 +221,45 @@ impl SessionBuilder {
         let writer = self.store.open(&id, self.open_wait).await?;
         let mut snapshot = Snapshot::default();
         let mut parts = self.parts(writer, frame, clock, &settings, kept);
-        if let Some(mut memory) = parts.given.take() {
-            memory.cover.messages = 0;
-            memory.cover.turns = 0;
-            memory.cover.digest = Chain::new().digest().to_string();
-            memory.version = 0;
-            forget_pins(&mut memory);
+        if let Some(memory) = parts.given.take() {
             snapshot.chain = Chain::new().digest();
-            parts.given = Some(memory);
+            parts.given = Some(brought(memory));
         }
         Ok(launch(parts, snapshot, settings).await?)
+    }
+
+    async fn start_behind_history(mut self) -> Result<Session, OpenError> {
+        let id = self.id.clone().unwrap_or_else(new_id);
+        let clock = crate::clock::Clock::new();
+        let frame = Frame::new(self.client.wire(), self.frame.clone());
+        let of_model = self.settings_of_model(&frame);
+        let mut settings = of_model.clone();
+        self.change(&mut settings);
+        let kept = self.kept(kept::difference(&of_model, &settings));
+        let history = std::mem::take(&mut self.history);
+        let append = stored::history(
+            &history,
+            &frame,
+            clock.now(),
+            self.shortened_from(&settings),
+            &settings,
+        )
+        .map_err(|finding| OpenError::History { finding })?;
+        let new = self.new_session(&id, &frame, clock.now().ms(), &kept);
+        self.store.create(new, vec![append]).await?;
+        let memory = self.memory.take();
+        let session = self.resume(&id).await?;
+        if let Some(memory) = memory {
+            // It stands before the first message.
+            let begun = session.set_memory(brought(memory)).await;
+            begun.map_err(|error| match error {
+                SessionError::Store(error) => OpenError::Store(error),
+                error => OpenError::History {
+                    finding: error.to_string(),
+                },
+            })?;
+        }
+        Ok(session)
     }
 
     /// Goes on with a stored session. Nothing is sent or compacted by that.
@@ -393,6 +443,12 @@ impl SessionBuilder {
         }
     }
 
+    /// About a quarter of the window, at four bytes a token.
+    fn shortened_from(&self, settings: &Settings) -> usize {
+        let window_bytes = usize::try_from(settings.window).unwrap_or(usize::MAX);
+        self.result_bytes_max.unwrap_or(window_bytes.max(4_000))
+    }
+
     fn parts(
         self,
         writer: Box<dyn Writer>,
@@ -401,7 +457,7 @@ impl SessionBuilder {
         settings: &Settings,
         kept: Kept,
     ) -> Parts {
-        let window_bytes = usize::try_from(settings.window).unwrap_or(usize::MAX);
+        let result_bytes_max = self.shortened_from(settings);
         Parts {
             client: self.client,
             frame: Arc::new(frame),
@@ -411,8 +467,8 @@ impl SessionBuilder {
             catalogue: self.catalogue,
             compactor: self.compactor,
             given: self.memory,
-            // About a quarter of the window, at four bytes a token.
-            result_bytes_max: self.result_bytes_max.unwrap_or(window_bytes.max(4_000)),
+            hooks: self.hooks,
+            result_bytes_max,
             counts: Default::default(),
             kept,
             costs: Costs::default(),
@@ -428,6 +484,16 @@ pub(super) struct Parent {
     pub(super) messages: usize,
     pub(super) pins: Vec<Pin>,
     pub(super) cleared_versions: u64,
+}
+
+/// A memory from elsewhere, before the first message.
+fn brought(mut memory: Memory) -> Memory {
+    memory.cover.messages = 0;
+    memory.cover.turns = 0;
+    memory.cover.digest = Chain::new().digest().to_string();
+    memory.version = 0;
+    forget_pins(&mut memory);
+    memory
 }
 
 /// What was pinned elsewhere is part of what is remembered here, and nobody here has a pin to take out.

@@ -9,16 +9,21 @@ use throughline_memory::document::Memory;
 use throughline_memory::redact::Redactor;
 use throughline_memory::render::markdown;
 use throughline_store::{Change, Loaded, MemoryRow, NewMessage, StoredMessage};
+use throughline_transcript::check::{CheckOptions, check_text};
 use throughline_transcript::digest::{Chain, Digest};
 use throughline_transcript::formats::request::read_message;
 use throughline_transcript::json::Raw;
-use throughline_transcript::message::{Block, Content, Message, Role, ToolInput};
-use throughline_transcript::request::{Shortened, shorten};
+use throughline_transcript::message::{Block, Content, Message, Role, ToolCall, ToolInput};
+use throughline_transcript::request::message::{self, ToolOutput};
+use throughline_transcript::request::{Frame, Marks, Shortened, shorten};
 use throughline_transcript::text::head;
 use throughline_transcript::wire::Wire;
 
 /// Of a message so much can be searched, bytes.
 const SEARCHED_BYTES_MAX: usize = 64 * 1024;
+
+/// What is told to the model about calls that the user talked over.
+const NOT_RUN: &str = "This call was not run: the user went on without it.";
 
 /// What is stored with an adoption for this crate's own use.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -66,6 +71,92 @@ pub(super) fn added(
         },
         message,
     })
+}
+
+/// The change with which a session begins behind messages that were said elsewhere; or the rule that they break.
+pub(super) fn history(
+    raws: &[Raw],
+    frame: &Frame,
+    at: Time,
+    result_bytes_max: usize,
+    settings: &Settings,
+) -> Result<Change, String> {
+    let wire = frame.wire();
+    let mut chain = Chain::new();
+    let mut rows = Vec::with_capacity(raws.len());
+    let mut messages = Vec::with_capacity(raws.len());
+    for (index, raw) in raws.iter().enumerate() {
+        let added = added(raw, wire, &mut chain, at, index, result_bytes_max, settings)
+            .ok_or_else(|| format!("message {index} is not a message"))?;
+        rows.push(added.row);
+        messages.push(added.message);
+    }
+    // With what would be said next, so that calls at the end are answered.
+    let open: Vec<String> = open_calls(&messages)
+        .iter()
+        .map(|call| call.id.to_string())
+        .collect();
+    let next = user_after(wire, &open, "-");
+    let sent = messages.iter().filter_map(|message| message.raw.as_ref());
+    let body = frame.compose(None, sent.chain(&next), Marks::default());
+    match broken_rule(&body, wire) {
+        Some(finding) => Err(finding),
+        None => Ok(Change::Append {
+            expected_count: 0,
+            messages: rows,
+        }),
+    }
+}
+
+/// What a user says who talks over calls that are open.
+pub(super) fn user_after(wire: Wire, open: &[String], text: &str) -> Vec<Raw> {
+    if open.is_empty() {
+        return vec![message::user(wire, text)];
+    }
+    let outputs: Vec<ToolOutput> = open
+        .iter()
+        .map(|id| ToolOutput {
+            call_id: id.clone(),
+            text: NOT_RUN.to_owned(),
+            is_error: true,
+        })
+        .collect();
+    message::tool_outputs(wire, &outputs, Some(text))
+}
+
+/// Calls of the turn that nobody has answered.
+pub(super) fn open_calls(tail: &[Message]) -> Vec<ToolCall> {
+    let mut answered = Vec::new();
+    let mut open = Vec::new();
+    for message in tail.iter().rev() {
+        answered.extend(
+            message
+                .tool_results()
+                .map(|result| result.call_id.to_string()),
+        );
+        let mut calls: Vec<ToolCall> = message
+            .tool_calls()
+            .filter(|call| !call.is_server_side)
+            .cloned()
+            .collect();
+        calls.reverse();
+        open.extend(calls);
+        if message.begins_turn() {
+            break;
+        }
+    }
+    open.retain(|call| !answered.iter().any(|id| *id == *call.id));
+    open.reverse();
+    open
+}
+
+/// The first rule of the provider that a request breaks.
+pub(super) fn broken_rule(body: &str, wire: Wire) -> Option<String> {
+    let report = check_text(body, wire, &CheckOptions::default());
+    report
+        .errors()
+        .next()
+        .map(|finding| format!("{}: {}", finding.path, finding.message))
 }
 
 fn role(role: Role) -> &'static str {

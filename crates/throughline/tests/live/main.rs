@@ -5,6 +5,7 @@
     reason = "a helper of a test that fails is a test that fails"
 )]
 
+mod begun;
 mod compaction;
 mod elsewhere;
 mod faults;

@@ -7,10 +7,9 @@ use throughline_engine::{Input, Plan};
 use throughline_providers::reply::Reply;
 use throughline_providers::stop::Next;
 use throughline_store::{Change, Purpose};
-use throughline_transcript::check::{CheckOptions, check_text};
 use throughline_transcript::json::Raw;
 use throughline_transcript::message::{Message, Role};
-use throughline_transcript::request::message::{self, ToolOutput};
+use throughline_transcript::request::message;
 use throughline_transcript::request::{Marks, without_thinking};
 use throughline_transcript::usage::Usage;
 use tokio::time::Instant;
@@ -21,9 +20,6 @@ use crate::error::SendError;
 use crate::event::SessionEvent;
 use crate::session::turn::{Again, Prepared, PreparedAgain};
 use crate::session::{Answered, UserInput, stored};
-
-/// What is told to the model about calls that the user talked over.
-const NOT_RUN: &str = "This call was not run: the user went on without it.";
 
 impl Actor {
     pub(super) async fn send(
@@ -98,21 +94,13 @@ impl Actor {
     /// The messages that say this.
     fn messages_of(&self, input: UserInput) -> Result<Vec<Raw>, SendError> {
         let wire = self.parts.frame.wire();
-        let open = open_calls(self.engine.tail());
+        let open: Vec<String> = stored::open_calls(self.engine.tail())
+            .iter()
+            .map(|call| call.id.to_string())
+            .collect();
         match input {
             UserInput::Text(text) if text.trim().is_empty() => Err(SendError::Empty),
-            UserInput::Text(text) if open.is_empty() => Ok(vec![message::user(wire, &text)]),
-            UserInput::Text(text) => {
-                let outputs: Vec<ToolOutput> = open
-                    .into_iter()
-                    .map(|call_id| ToolOutput {
-                        call_id,
-                        text: NOT_RUN.to_owned(),
-                        is_error: true,
-                    })
-                    .collect();
-                Ok(message::tool_outputs(wire, &outputs, Some(&text)))
-            }
+            UserInput::Text(text) => Ok(stored::user_after(wire, &open, &text)),
             UserInput::ToolOutputs { outputs, text } => {
                 let mut unanswered = open.clone();
                 for output in &outputs {
@@ -153,7 +141,7 @@ impl Actor {
                     .parts
                     .frame
                     .compose(memory.as_deref(), all, Marks::default());
-                match broken_rule(&body, wire) {
+                match stored::broken_rule(&body, wire) {
                     Some(finding) => Err(SendError::NotSendable { finding }),
                     None => Ok(messages),
                 }
@@ -291,7 +279,7 @@ impl Actor {
             .frame
             .compose(live.memory.as_deref(), &live.messages, marks);
         if plan.memory.is_some()
-            && let Some(finding) = broken_rule(&body, live.frame.wire())
+            && let Some(finding) = stored::broken_rule(&body, live.frame.wire())
         {
             tracing::error!(%finding, "a request that was made here would be refused");
             self.refuse(SendError::Invalid { finding });
@@ -363,38 +351,4 @@ impl Actor {
             traffic: self.parts.traffic.clone(),
         }
     }
-}
-
-/// Ids of the calls of the turn that nobody has answered.
-fn open_calls(tail: &[Message]) -> Vec<String> {
-    let mut answered = Vec::new();
-    let mut open = Vec::new();
-    for message in tail.iter().rev() {
-        answered.extend(
-            message
-                .tool_results()
-                .map(|result| result.call_id.to_string()),
-        );
-        let mut calls: Vec<String> = message
-            .tool_calls()
-            .filter(|call| !call.is_server_side)
-            .map(|call| call.id.to_string())
-            .collect();
-        calls.reverse();
-        open.extend(calls);
-        if message.begins_turn() {
-            break;
-        }
-    }
-    open.retain(|id| !answered.contains(id));
-    open.reverse();
-    open
-}
-
-fn broken_rule(body: &str, wire: throughline_transcript::wire::Wire) -> Option<String> {
-    let report = check_text(body, wire, &CheckOptions::default());
-    report
-        .errors()
-        .next()
-        .map(|finding| format!("{}: {}", finding.path, finding.message))
 }

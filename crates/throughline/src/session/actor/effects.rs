@@ -6,6 +6,7 @@ use std::time::Duration;
 use throughline_engine::{BuildKind, Event, Input, Order, Ticket, UpdateFailure, UpdateOrder};
 use throughline_memory::compact::{Options, compact_after};
 use throughline_memory::document::Memory;
+use throughline_memory::redact::Redactor;
 use throughline_memory::summarise::Finding;
 use throughline_store::{Change, Purpose, UsageRow};
 use throughline_transcript::catalogue::cost;
@@ -17,10 +18,12 @@ use tokio_util::sync::CancellationToken;
 use super::{Actor, Building};
 use crate::compactor::Compacted;
 use crate::event::SessionEvent;
+use crate::hooks::{BeforeCompaction, Hooks, MadeBy, Verdict};
+use crate::session::new_pin;
 
 /// Something that ran beside the session is done.
 pub(super) enum Finished {
-    Draft(Ticket, Result<Memory, UpdateFailure>),
+    Draft(Ticket, Drafted),
     Update(Ticket, Box<Compacted>),
 }
 
@@ -28,9 +31,18 @@ impl Actor {
     pub(super) fn start_draft(&mut self, order: Order) {
         let ticket = order.ticket;
         let counter = self.engine.settings().counter;
-        let handle = self
-            .tasks
-            .spawn_blocking(move || Finished::Draft(ticket, draft(&order, counter)));
+        let handle = match self.parts.hooks.clone() {
+            None => self.tasks.spawn_blocking(move || {
+                let drafted = Drafted {
+                    result: draft(&order, counter),
+                    keep: Vec::new(),
+                };
+                Finished::Draft(ticket, drafted)
+            }),
+            Some(hooks) => self.tasks.spawn(async move {
+                Finished::Draft(ticket, hooked_draft(hooks.as_ref(), order, counter).await)
+            }),
+        };
         self.running.insert(handle.id(), (ticket, Building::Draft));
     }
 
@@ -50,8 +62,12 @@ impl Actor {
         let stop = CancellationToken::new();
         self.updates.insert(ticket, stop.clone());
         let live = self.live(&order.live);
+        let hooks = self.parts.hooks.clone();
         let handle = self.tasks.spawn(async move {
-            let compacted = compactor.compact(order, live, stop).await;
+            let mut compacted = compactor.compact(order, live, stop).await;
+            if let (Some(hooks), Ok(memory)) = (hooks, &mut compacted.result) {
+                hooks.after_compaction(MadeBy::Model, memory).await;
+            }
             Finished::Update(ticket, Box::new(compacted))
         });
         self.running.insert(handle.id(), (ticket, Building::Model));
@@ -65,9 +81,7 @@ impl Actor {
             Ok((id, finished)) => {
                 self.running.remove(&id);
                 match finished {
-                    Finished::Draft(ticket, result) => {
-                        self.handle(Input::Drafted { ticket, result });
-                    }
+                    Finished::Draft(ticket, drafted) => self.drafted(ticket, drafted),
                     Finished::Update(ticket, compacted) => {
                         self.updates.remove(&ticket);
                         self.updated(ticket, *compacted);
@@ -76,6 +90,20 @@ impl Actor {
             }
             Err(error) => self.failed_task(error.id()),
         }
+    }
+
+    fn drafted(&mut self, ticket: Ticket, drafted: Drafted) {
+        for text in drafted.keep {
+            let is_known = self.engine.pins().iter().any(|pin| pin.text == text);
+            if !is_known {
+                self.handle(Input::Pin(new_pin(&text, self.engine.messages())));
+                self.push_kept();
+            }
+        }
+        self.handle(Input::Drafted {
+            ticket,
+            result: drafted.result,
+        });
     }
 
     fn updated(&mut self, ticket: Ticket, compacted: Compacted) {
@@ -185,6 +213,47 @@ impl Actor {
         // It is no fault if nobody watches.
         let _ = self.events.send(event);
     }
+}
+
+/// A draft, or why there is none, and what is to stay in the ledger from now on.
+pub(super) struct Drafted {
+    result: Result<Memory, UpdateFailure>,
+    keep: Vec<String>,
+}
+
+async fn hooked_draft(hooks: &dyn Hooks, order: Order, counter: Counter) -> Drafted {
+    let failed = |class: &str, message: String| UpdateFailure {
+        class: class.to_owned(),
+        message,
+        retry_after_ms: None,
+    };
+    let before = BeforeCompaction {
+        messages: order.first..order.first + order.messages.len(),
+        focus: order.focus.as_deref(),
+        memory: order.prior.as_ref().map(|prior| &prior.memory),
+        new: &order.messages,
+    };
+    let keep = match hooks.before_compaction(before).await {
+        Verdict::Compact { keep } => keep,
+        Verdict::Veto { reason } => {
+            return Drafted {
+                result: Err(failed("vetoed", reason)),
+                keep: Vec::new(),
+            };
+        }
+    };
+    let redactor = Redactor::embedded();
+    let keep = keep
+        .iter()
+        .map(|text| redactor.redact(text.trim()).into_owned())
+        .filter(|text| !text.is_empty())
+        .collect();
+    let drafted = tokio::task::spawn_blocking(move || draft(&order, counter)).await;
+    let mut result = drafted.unwrap_or_else(|error| Err(failed("internal", error.to_string())));
+    if let Ok(memory) = &mut result {
+        hooks.after_compaction(MadeBy::Code, memory).await;
+    }
+    Drafted { result, keep }
 }
 
 fn draft(order: &Order, counter: Counter) -> Result<Memory, UpdateFailure> {
