@@ -1,6 +1,7 @@
 //! OpenAI Chat Completions.
 
 use serde_json::{Value, json};
+use throughline_transcript::catalogue::CacheKind;
 use throughline_transcript::json::{Kind, Raw};
 use throughline_transcript::wire::Wire;
 
@@ -102,6 +103,10 @@ pub(crate) fn started(simulator: &mut Simulator, asked: &Asked, tools: Option<&R
         asked.model.id.as_bytes(),
         key.unwrap_or_default().as_bytes(),
     ]);
+    let cache = &asked.model.cache;
+    if cache.kind == CacheKind::Automatic {
+        rendering = rendering.in_steps(cache.min_tokens.unwrap_or(1024), cache.step_tokens);
+    }
     if let Some(tools) = tools {
         let parts = simulator.parts.tools(tools, asked.wire, asked.scale);
         if !parts.parts.is_empty() {
