@@ -6,6 +6,7 @@ mod delivery;
 mod ledger;
 mod options;
 mod refusal;
+mod unsupported;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -43,7 +44,7 @@ pub use options::{Options, PrefixMismatch};
 use body::{TOO_LARGE, parsed};
 use delivery::{refused, set};
 use ledger::Noted;
-use refusal::{failing, limiting, no_model, not_found, rate_limited};
+use refusal::{failing, limiting, no_model, not_found, not_retrievable, rate_limited, retrieved};
 
 /// Largest body, bytes, after it is unpacked. Above it the answer is 413.
 pub const BODY_BYTES_MAX: usize = ANTHROPIC_BODY_BYTES_MAX;
@@ -242,13 +243,20 @@ impl Simulator {
         noted: &mut Noted,
     ) -> Result<Output, ApiError> {
         let credential = headers::credential(headers, vendor, &self.options.keys)?;
+        let full_path = path;
         let path = path.trim_end_matches('/');
         let path = path.strip_prefix("/v1").unwrap_or(path);
+        if let Some(id) = retrieved(method, path) {
+            return Err(not_retrievable(id));
+        }
         if method == Method::GET {
             if vendor == Vendor::Anthropic {
                 headers::version(headers)?;
             }
-            return models::answer(&self.options, vendor, path).map(Output::Json);
+            return match path.starts_with("/models") {
+                true => models::answer(&self.options, vendor, path).map(Output::Json),
+                false => Err(not_found(vendor, method, full_path)),
+            };
         }
         let (wire, endpoint) = match path {
             "/messages" => (Wire::Anthropic, Endpoint::Generate),
@@ -257,7 +265,7 @@ impl Simulator {
             "/responses" => (Wire::OpenAiResponses, Endpoint::Generate),
             "/responses/input_tokens" => (Wire::OpenAiResponses, Endpoint::Count),
             "/responses/compact" => (Wire::OpenAiResponses, Endpoint::Compact),
-            _ => return Err(not_found(vendor, method, path)),
+            _ => return Err(not_found(vendor, method, full_path)),
         };
         if method != Method::POST {
             return Err(ApiError::new(405, "Method Not Allowed"));
@@ -293,6 +301,11 @@ impl Simulator {
         noted.model = Some(model.id.clone());
         known.model = Some(&model);
         if let Some(error) = rules::first_error(&body, &known) {
+            return Err(error);
+        }
+        if endpoint == Endpoint::Generate
+            && let Some(error) = unsupported::first_error(&body, wire)
+        {
             return Err(error);
         }
         let asked = Asked {

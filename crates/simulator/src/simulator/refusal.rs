@@ -15,6 +15,27 @@ pub(super) fn not_found(vendor: Vendor, method: &Method, path: &str) -> ApiError
     }
 }
 
+/// The id of an earlier response that a request is about, whatever it wants with it.
+pub(super) fn retrieved<'p>(method: &Method, path: &'p str) -> Option<&'p str> {
+    let rest = path.strip_prefix("/responses/")?;
+    if method == Method::POST {
+        return rest.strip_suffix("/cancel");
+    }
+    rest.split('/').next().filter(|id| !id.is_empty())
+}
+
+/// Responses are kept as what comes before the next ones, not as what can be fetched.
+pub(super) fn not_retrievable(id: &str) -> ApiError {
+    ApiError::new(
+        404,
+        format!(
+            "Response with id '{id}' not found. The simulator does not store responses to be fetched: it knows them as \
+             `previous_response_id` only."
+        ),
+    )
+    .param("response_id")
+}
+
 pub(super) fn no_model(vendor: Vendor, name: &str) -> ApiError {
     match vendor {
         Vendor::Anthropic => ApiError::new(404, format!("model: {name}")),

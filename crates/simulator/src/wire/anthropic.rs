@@ -234,11 +234,17 @@ pub(crate) fn read(
                 Some("any") => ToolChoice::Always,
                 Some("tool") => ToolChoice::This(
                     choice
+                        .as_ref()
                         .and_then(|choice| choice.string_field("name"))
                         .unwrap_or_default(),
                 ),
                 _ => ToolChoice::Free,
             },
+            is_one_at_a_time: choice
+                .as_ref()
+                .and_then(|choice| choice.field("disable_parallel_tool_use"))
+                .and_then(|raw| raw.as_bool())
+                == Some(true),
             schema: format,
             wants_json: false,
         },

@@ -63,6 +63,7 @@ pub(crate) fn read(simulator: &mut Simulator, asked: &Asked) -> Result<Question,
                 .map(|tools| offered(tools, true))
                 .unwrap_or_default(),
             choice: tool_choice(choice.as_ref()),
+            is_one_at_a_time: is_one_at_a_time(body),
             schema,
             wants_json: format_kind.as_deref() == Some("json_object"),
         },
@@ -206,6 +207,12 @@ pub(crate) fn tool_choice(choice: Option<&Raw>) -> ToolChoice {
             name.map_or(ToolChoice::Free, ToolChoice::This)
         }
     }
+}
+
+pub(crate) fn is_one_at_a_time(body: &Raw) -> bool {
+    body.field("parallel_tool_calls")
+        .and_then(|raw| raw.as_bool())
+        == Some(false)
 }
 
 pub(crate) fn output(asked: &Asked, turn: Turn) -> Output {
