@@ -29,8 +29,8 @@ pub(crate) fn run(arguments: &Demo, console: &Console) -> Result<Ending, Failure
     let bar = bar(console, script.turns().len());
     let mut played = Vec::new();
     for way in Way::ALL {
-        bar.set_message(way.title());
         bar.set_position(0);
+        bar.set_message(way.title());
         played.push(
             play::play(&script, way, arguments.window, &|| bar.inc(1)).map_err(|what| {
                 Failure::new(
@@ -60,7 +60,7 @@ fn bar(console: &Console, turns: usize) -> ProgressBar {
     } else {
         ProgressDrawTarget::hidden()
     });
-    if let Ok(style) = ProgressStyle::with_template("{msg:24} {bar:30} {pos}/{len} turns") {
+    if let Ok(style) = ProgressStyle::with_template("{msg:13} {wide_bar} turn {pos} of {len}") {
         bar.set_style(style);
     }
     bar

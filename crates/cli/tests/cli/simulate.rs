@@ -158,7 +158,7 @@ fn mistakes_are_told_with_what_helps() {
             .output()
             .unwrap();
         assert_eq!(output.status.code(), Some(2));
-        stderr(&output)
+        stderr(&output).to_owned()
     };
     let faults = told(&["--faults", ","]);
     assert!(
