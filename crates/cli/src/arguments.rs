@@ -1,6 +1,5 @@
 //! What was typed. What it means is decided by the commands.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -462,9 +461,9 @@ Exit codes:
   4    the recording cannot be written
   70   a mistake in this program"))]
 pub(crate) struct Simulate {
-    /// Address to listen on; port 0 is a free one
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8484")]
-    pub(crate) listen: SocketAddr,
+    /// Address or name of this machine, and port, to listen on; port 0 is a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8484", value_parser = listen)]
+    pub(crate) listen: String,
 
     /// Window of all models, in tokens; without it each has its own
     #[arg(long, value_name = "N", value_parser = window)]
@@ -535,6 +534,19 @@ fn turns(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(turns) if (1..=10_000).contains(&turns) => Ok(turns),
         _ => Err("a number from 1 to 10000".to_owned()),
+    }
+}
+
+/// A name is looked up when the server starts.
+fn listen(text: &str) -> Result<String, String> {
+    let is_address = text
+        .rsplit_once(':')
+        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+    match is_address {
+        true => Ok(text.to_owned()),
+        false => Err(
+            "an address and a port are needed, such as 127.0.0.1:8484 or localhost:0".to_owned(),
+        ),
     }
 }
 

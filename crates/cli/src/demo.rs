@@ -26,9 +26,10 @@ pub(crate) fn run(arguments: &Demo, console: &Console) -> Result<Ending, Failure
     }
     output::check_place(arguments.svg.as_deref())?;
     let script = Script::new(arguments.seed, arguments.turns);
-    let bar = bar(console, script.turns().len() * Way::ALL.len());
+    let bar = bar(console, script.turns().len());
     let mut played = Vec::new();
     for way in Way::ALL {
+        bar.set_position(0);
         bar.set_message(way.title());
         played.push(
             play::play(&script, way, arguments.window, &|| bar.inc(1)).map_err(|what| {
@@ -59,7 +60,7 @@ fn bar(console: &Console, turns: usize) -> ProgressBar {
     } else {
         ProgressDrawTarget::hidden()
     });
-    if let Ok(style) = ProgressStyle::with_template("{msg:24} {bar:30} {pos}/{len} turns") {
+    if let Ok(style) = ProgressStyle::with_template("{msg:13} {wide_bar} turn {pos} of {len}") {
         bar.set_style(style);
     }
     bar
@@ -78,8 +79,8 @@ fn show(
     console: &Console,
 ) -> Result<(), Failure> {
     let mut text = format!(
-        "One session of {} turns (seed {}), three ways, against a simulated\n{} with a window of {} tokens.\n\n",
-        words::number(script.turns().len()),
+        "One session of {} (seed {}), three ways, against a simulated\n{} with a window of {} tokens.\n\n",
+        words::counted(script.turns().len(), "turn"),
         arguments.seed,
         play::MODEL,
         words::number(arguments.window),
@@ -95,10 +96,45 @@ fn show(
                 .collect()
         })
         .collect();
-    text.push_str(&console.table(&header, rows));
+    if console.is_stdout_terminal && table_width(&header, &rows) > output::terminal_width() {
+        text.push_str(&narrow(&header, &rows));
+    } else {
+        text.push_str(&console.table(&header, rows));
+    }
     text.push('\n');
     console.print(&text)?;
     Ok(())
+}
+
+/// Columns that the table takes without a break in a cell.
+fn table_width(header: &[&str], rows: &[Vec<String>]) -> usize {
+    const PADDING: usize = 2;
+    let widest = |at: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(at));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    header
+        .iter()
+        .enumerate()
+        .map(|(at, title)| widest(at).max(title.chars().count()) + PADDING)
+        .sum()
+}
+
+/// The table for a narrow terminal: one way below the other.
+fn narrow(header: &[&str], rows: &[Vec<String>]) -> String {
+    let mut text = String::new();
+    for (at, title) in header.iter().enumerate().skip(1) {
+        if at > 1 {
+            text.push('\n');
+        }
+        text.push_str(&format!("{title}\n"));
+        for row in rows {
+            if let (Some(name), Some(cell)) = (row.first(), row.get(at)) {
+                text.push_str(&format!("  {name}: {cell}\n"));
+            }
+        }
+    }
+    text
 }
 
 type Cell = fn(&Played) -> String;
@@ -256,5 +292,26 @@ impl Mode {
             facts_kept: played.facts_kept,
             session_s: played.took.as_secs_f64(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_that_is_too_wide_becomes_a_list() {
+        let header = ["", "traditional", "instant"];
+        let rows: Vec<Vec<String>> = [
+            ["requests", "1,200", "1,190"],
+            ["  of these refused", "0", "0"],
+        ]
+        .map(|row| row.map(str::to_owned).to_vec())
+        .to_vec();
+        assert_eq!(table_width(&header, &rows), 20 + 13 + 9);
+        assert_eq!(
+            narrow(&header, &rows),
+            "traditional\n  requests: 1,200\n    of these refused: 0\n\ninstant\n  requests: 1,190\n    of these refused: 0\n"
+        );
     }
 }

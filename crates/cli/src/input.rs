@@ -164,7 +164,13 @@ fn is_binary(text: &SourceText) -> bool {
 
 /// A settings file or a memory.
 pub(crate) fn small_file(path: &Path) -> Result<String, Failure> {
-    let metadata = path.metadata().map_err(|error| unreadable(path, &error))?;
+    // Standard input is for the conversation.
+    let metadata = path
+        .metadata()
+        .map_err(|error| match unreadable(path, &error) {
+            failure if error.kind() == io::ErrorKind::NotFound => failure.hint("check the path"),
+            failure => failure,
+        })?;
     if metadata.is_dir() {
         return Err(
             Failure::new(Kind::Input, format!("{} is a folder", path.display()))

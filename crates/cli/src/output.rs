@@ -22,6 +22,7 @@ use crate::error::{Failure, Kind};
 const WIDTH_MAX: usize = 110;
 
 /// What is known about the two output streams.
+#[derive(Clone, Debug)]
 pub(crate) struct Console {
     /// Somebody reads standard output in a terminal.
     pub(crate) is_stdout_terminal: bool,

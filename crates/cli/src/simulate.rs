@@ -4,8 +4,10 @@ use std::fs::{OpenOptions, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use throughline_simulator::{Latency, Options, Recording, ServeError, SimulatedProvider, serve};
+use throughline_simulator::{Latency, Options, Recording, SimulatedProvider, serve};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -18,8 +20,9 @@ use crate::output::Console;
 
 pub(crate) fn run(arguments: &Simulate, console: &Console) -> Result<Ending, Failure> {
     let options = options(arguments)?;
+    let is_incomplete = Arc::new(AtomicBool::new(false));
     let recording = match &arguments.record {
-        Some(path) => Some(recording(path)?),
+        Some(path) => Some(recording(path, console, Arc::clone(&is_incomplete))?),
         None => None,
     };
     let runtime = Runtime::new().map_err(|error| {
@@ -28,7 +31,14 @@ pub(crate) fn run(arguments: &Simulate, console: &Console) -> Result<Ending, Fai
             format!("cannot start threads: {}", reason(&error)),
         )
     })?;
-    runtime.block_on(served(arguments, options, recording, console))
+    runtime.block_on(served(arguments, options, recording, console))?;
+    match &arguments.record {
+        Some(path) if is_incomplete.load(Ordering::Relaxed) => Err(Failure::new(
+            Kind::Output,
+            format!("the recording in {} is not complete", path.display()),
+        )),
+        _ => Ok(Ending::Done),
+    }
 }
 
 fn options(arguments: &Simulate) -> Result<Options, Failure> {
@@ -46,7 +56,11 @@ fn options(arguments: &Simulate) -> Result<Options, Failure> {
 }
 
 /// The recording holds conversations: it is its owner's alone, also if the file was there before.
-fn recording(path: &Path) -> Result<Recording, Failure> {
+fn recording(
+    path: &Path,
+    console: &Console,
+    is_incomplete: Arc<AtomicBool>,
+) -> Result<Recording, Failure> {
     let open = || {
         let mut file = OpenOptions::new()
             .create(true)
@@ -69,9 +83,16 @@ fn recording(path: &Path) -> Result<Recording, Failure> {
         }
         Ok(file)
     };
-    open()
-        .map(Recording::to)
-        .map_err(|error: io::Error| Failure::writing(path.display(), &error))
+    let file = open().map_err(|error: io::Error| Failure::writing(path.display(), &error))?;
+    let (console, path) = (console.clone(), path.to_owned());
+    Ok(Recording::to(file).on_failure(move |error| {
+        is_incomplete.store(true, Ordering::Relaxed);
+        console.warning(&format!(
+            "cannot write {}: {}; nothing more is recorded, answers go on",
+            path.display(),
+            reason(error)
+        ));
+    }))
 }
 
 async fn served(
@@ -79,7 +100,7 @@ async fn served(
     options: Options,
     recording: Option<Recording>,
     console: &Console,
-) -> Result<Ending, Failure> {
+) -> Result<(), Failure> {
     let address = &arguments.listen;
     let cannot_listen = |error: &io::Error| {
         let failure = Failure::new(
@@ -115,19 +136,13 @@ async fn served(
         shutdown.clone(),
     );
     tokio::pin!(serving);
-    let ended = tokio::select! {
-        ended = &mut serving => ended,
-        _ = async { tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} } } => {
-            shutdown.cancel();
-            serving.await
-        }
-    };
-    match ended {
-        Ok(()) => Ok(Ending::Done),
-        Err(ServeError::Record(error)) => Err(match &arguments.record {
-            Some(path) => Failure::writing(path.display(), &error),
-            None => Failure::new(Kind::Output, reason(&error)),
-        }),
-        Err(error) => Err(Failure::new(Kind::Bug, error.to_string())),
+    tokio::select! {
+        // It only ends when it is told to.
+        () = &mut serving => return Ok(()),
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
     }
+    shutdown.cancel();
+    serving.await;
+    Ok(())
 }

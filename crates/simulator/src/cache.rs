@@ -169,34 +169,26 @@ impl PromptCache {
         }
     }
 
+    /// The longest beginning that both have, in whole steps, wherever it ends.
     fn in_steps(&self, prompt: &Prompt, model: &Model, now: Duration) -> Plan {
-        let minimum = model.cache.min_tokens.unwrap_or(1024);
-        let step = model.cache.step_tokens.max(1);
         let read = prompt
-            .places
+            .steps
             .iter()
             .rev()
-            .take_while(|place| place.tokens >= minimum)
-            .find(|place| self.live(place, now).is_some())
-            .map_or(0, |place| minimum + (place.tokens - minimum) / step * step);
+            .find(|step| self.live(step, now).is_some())
+            .map_or(0, |step| step.tokens);
         let lives_for = Lifetime::Short.of(model);
-        let writes = if prompt.tokens() >= minimum {
-            prompt
-                .places
-                .iter()
-                .filter(|place| place.tokens >= minimum)
-                .map(|place| (place.chain, lives_for))
-                .collect()
-        } else {
-            Vec::new()
-        };
         Plan {
             split: Split {
                 uncached: prompt.tokens() - read,
                 read,
                 ..Split::default()
             },
-            writes,
+            writes: prompt
+                .steps
+                .iter()
+                .map(|step| (step.chain, lives_for))
+                .collect(),
         }
     }
 
@@ -290,6 +282,23 @@ mod tests {
                         .map(|(_, lifetime)| *lifetime),
                 })
                 .collect(),
+            steps: Vec::new(),
+        }
+    }
+
+    /// A prompt of so many tokens with a step at each place of the cache, of which the first `same` are always the same.
+    fn stepped(tokens: u64, same: u64) -> Prompt {
+        let step = |at: u64| Place {
+            chain: match at <= same {
+                true => digest(&[&at.to_le_bytes()]),
+                false => digest(&[&at.to_le_bytes(), &tokens.to_le_bytes()]),
+            },
+            tokens: at,
+            marker: None,
+        };
+        Prompt {
+            places: vec![step(tokens)],
+            steps: (1024..=tokens).step_by(128).map(step).collect(),
         }
     }
 
@@ -432,23 +441,17 @@ mod tests {
     fn older_models_of_openai_read_in_steps_and_write_for_nothing() {
         let mut cache = PromptCache::default();
         let id = "gpt-5.4";
-        assert_eq!(
-            send(&mut cache, &prompt(1, &[]), id, 0, 0),
-            split(1_000, 0, 0, 0)
-        );
-        assert_eq!(
-            send(&mut cache, &prompt(3, &[]), id, 0, 0),
-            split(3_000, 0, 0, 0)
-        );
-        // 1024 + 15 * 128 = 2944
-        assert_eq!(
-            send(&mut cache, &prompt(5, &[]), id, 1, 1),
-            split(2_056, 0, 0, 2_944)
-        );
-        assert_eq!(
-            send(&mut cache, &prompt(1, &[]), id, 2, 2),
-            split(1_000, 0, 0, 0)
-        );
+        let mut check = |tokens, same, read| {
+            let got = send(&mut cache, &stepped(tokens, same), id, 0, 0);
+            assert_eq!(got, split(tokens - read, 0, 0, read), "{tokens}, {same}");
+        };
+        check(1_000, 1_000, 0);
+        check(3_000, 2_900, 0);
+        // 1024 + 14 * 128 = 2816
+        check(5_000, 2_900, 2_816);
+        check(5_001, 1_100, 1_024);
+        check(1_000, 1_000, 0);
+        check(5_000, 2_900, 4_992);
     }
 
     #[test]

@@ -70,4 +70,10 @@ impl Exchange {
             .last()
             .map_or(self.head_after, |piece| piece.after.max(self.head_after))
     }
+
+    /// Whether the client gets a whole answer.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.ending == Ending::Complete
+    }
 }

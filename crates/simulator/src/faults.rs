@@ -136,6 +136,9 @@ pub struct FaultsError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultsErrorReason {
+    /// Nothing stands before or behind a comma.
+    #[error("a rule is missing beside the comma")]
+    NoRule,
     /// The name is none of a fault.
     #[error("there is no fault {0:?}")]
     UnknownFault(String),
@@ -209,14 +212,14 @@ impl FromStr for Faults {
 
     fn from_str(text: &str) -> Result<Self, FaultsError> {
         let mut rules = Vec::new();
+        if text.trim().is_empty() {
+            return Ok(Self { rules });
+        }
         let mut start = 0;
         for part in text.split(',') {
             let rule = part.trim();
             let at = start + (part.len() - part.trim_start().len());
             start += part.len() + 1;
-            if rule.is_empty() {
-                continue;
-            }
             let error = |offset: usize, reason| FaultsError {
                 character: text
                     .get(..at + offset)
@@ -224,6 +227,9 @@ impl FromStr for Faults {
                     + 1,
                 reason,
             };
+            if rule.is_empty() {
+                return Err(error(0, FaultsErrorReason::NoRule));
+            }
             if rules.len() == RULES_MAX {
                 return Err(error(0, FaultsErrorReason::TooMany));
             }
@@ -429,7 +435,8 @@ mod tests {
         check("", "");
         check("429:0.05", "429:0.05");
         check("429=30@1,429=none", "429=30@1,429=none");
-        check(" 529@3 ,, cut@5 ", "529@3,cut@5");
+        check(" ", "");
+        check(" 529@3 , cut@5 ", "529@3,cut@5");
         check("cut=12@2-4+9", "cut=12@2-4+9");
         check("slow=30s", "slow=30");
         check("summary=toolcall@1", "summary=toolcall@1");
@@ -451,6 +458,10 @@ mod tests {
             "529, nonsense",
             "faults, character 6: there is no fault \"nonsense\"",
         );
+        let missing = |at| format!("faults, character {at}: a rule is missing beside the comma");
+        check(",", &missing(1));
+        check("529,", &missing(5));
+        check("529@3,, cut@5", &missing(7));
         check("429=x", "faults, character 5: 429 cannot be \"x\"");
         check("529=2", "faults, character 5: 529 cannot be \"2\"");
         check(

@@ -83,7 +83,7 @@ pub use headers::Keys;
 pub use latency::Latency;
 pub use limits::RateLimits;
 pub use reply::{Reply, ReplyPart, Stop};
-pub use server::{Recording, ServeError, serve};
+pub use server::{Recording, serve};
 pub use simulator::{BODY_BYTES_MAX, Options, PrefixMismatch, Recorded, Simulator};
 pub use stream::Chunking;
 pub use transport::SimulatedProvider;

@@ -35,6 +35,8 @@ pub(crate) struct Heard {
 pub(crate) struct Offer {
     pub(crate) tools: Vec<Tool>,
     pub(crate) choice: ToolChoice,
+    /// One reply may make one call and no more.
+    pub(crate) is_one_at_a_time: bool,
     /// The schema that the answer must have.
     pub(crate) schema: Option<Raw>,
     /// The answer must be some JSON object.
@@ -213,6 +215,27 @@ fn words(message: &Message) -> String {
 
 /// What the assistant answers.
 pub(crate) fn reply(heard: &Heard, is_summary: bool, output_max: u64, mind: &mut Dice) -> Reply {
+    let callable: Vec<&Tool> = heard
+        .offer
+        .tools
+        .iter()
+        .filter(|tool| !tool.is_server)
+        .collect();
+    // A choice that is forced leaves the model no words before the call, and no other answer.
+    match &heard.offer.choice {
+        ToolChoice::Always if !callable.is_empty() => {
+            return calls(heard, &callable, Reply::default(), mind);
+        }
+        ToolChoice::This(name) => {
+            if let Some(tool) = heard.offer.tools.iter().find(|tool| tool.name == *name) {
+                return Reply {
+                    parts: vec![call(tool, mind)],
+                    ..Reply::default()
+                };
+            }
+        }
+        _ => {}
+    }
     if is_summary {
         return Reply::text(summary::write(heard, output_max));
     }
@@ -220,13 +243,6 @@ pub(crate) fn reply(heard: &Heard, is_summary: bool, output_max: u64, mind: &mut
         let mut reply = Reply::default();
         reply.parts.push(ReplyPart::WebSearchResult);
         reply.parts.push(ReplyPart::Text(talk::after_search(mind)));
-        return reply;
-    }
-    if let ToolChoice::This(name) = &heard.offer.choice
-        && let Some(tool) = heard.offer.tools.iter().find(|tool| tool.name == *name)
-    {
-        let mut reply = Reply::default();
-        reply.parts.push(call(tool, mind));
         return reply;
     }
     let answers = facts::answers(heard);
@@ -239,12 +255,6 @@ pub(crate) fn reply(heard: &Heard, is_summary: bool, output_max: u64, mind: &mut
         let answer = answers.map_or_else(|| talk::sentence(mind), |answers| answers.text);
         return Reply::text(serde_json::json!({"answer": answer}).to_string());
     }
-    let callable: Vec<&Tool> = heard
-        .offer
-        .tools
-        .iter()
-        .filter(|tool| !tool.is_server)
-        .collect();
     // What is not known is looked for with the tools that there are, before that is said.
     let can_look = heard.offer.choice != ToolChoice::Never && !callable.is_empty();
     if let Some(answers) = &answers
@@ -252,31 +262,19 @@ pub(crate) fn reply(heard: &Heard, is_summary: bool, output_max: u64, mind: &mut
     {
         return Reply::text(answers.text.as_str());
     }
-    let must = heard.offer.choice == ToolChoice::Always;
-    if heard.offer.choice != ToolChoice::Never && !callable.is_empty() {
+    if can_look {
         let (steps, said) = heard.steps();
         // How long a tool loop goes on is decided when the user speaks.
         let wanted = Dice::new(0, "steps", &[said.as_bytes()])
             .below(5)
             .max(usize::from(answers.is_some()));
-        if must || steps < wanted {
-            let mut reply = if mind.happens(0.6) {
+        if steps < wanted {
+            let announced = if mind.happens(0.6) {
                 Reply::text(talk::before_calls(mind))
             } else {
                 Reply::default()
             };
-            let calls = if mind.happens(0.3) {
-                mind.between(2, 4)
-            } else {
-                1
-            };
-            for _ in 0..calls {
-                let tool = callable.get(mind.below(callable.len()));
-                if let Some(tool) = tool {
-                    reply.parts.push(call(tool, mind));
-                }
-            }
-            return reply;
+            return calls(heard, &callable, announced, mind);
         }
     }
     if let Some(answers) = answers {
@@ -287,6 +285,20 @@ pub(crate) fn reply(heard: &Heard, is_summary: bool, output_max: u64, mind: &mut
         heard.has_tools(),
         mind,
     ))
+}
+
+/// The reply with one or several calls behind what it says.
+fn calls(heard: &Heard, callable: &[&Tool], mut reply: Reply, mind: &mut Dice) -> Reply {
+    let count = match mind.happens(0.3) {
+        true if !heard.offer.is_one_at_a_time => mind.between(2, 4),
+        _ => 1,
+    };
+    for _ in 0..count {
+        if let Some(tool) = callable.get(mind.below(callable.len())) {
+            reply.parts.push(call(tool, mind));
+        }
+    }
+    reply
 }
 
 fn call(tool: &Tool, mind: &mut Dice) -> ReplyPart {

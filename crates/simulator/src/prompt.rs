@@ -4,11 +4,12 @@
 //! Work is done once for each message: what it is made of is remembered by the digest of its bytes, so that a request
 //! that repeats a long conversation costs one hash over its bytes.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline_transcript::catalogue::Model;
+use throughline_transcript::catalogue::{CacheKind, Model};
 use throughline_transcript::formats::request::{read_block, read_content, read_message};
 use throughline_transcript::json::{Kind, Raw};
 use throughline_transcript::message::{Block, Content};
@@ -48,6 +49,16 @@ pub(crate) struct Part {
     pub(crate) tokens: u64,
     pub(crate) marker: Option<Lifetime>,
     pub(crate) kind: PartKind,
+    /// Its beginnings, the shorter first, where the model's cache needs them.
+    pub(crate) beginnings: Vec<Beginning>,
+}
+
+/// A beginning of a part.
+#[derive(Debug)]
+pub(crate) struct Beginning {
+    /// Of its bytes.
+    digest: Key,
+    tokens: u64,
 }
 
 /// What a part is, where it makes a difference.
@@ -91,6 +102,8 @@ pub(crate) struct Place {
 #[derive(Debug, Default)]
 pub(crate) struct Prompt {
     pub(crate) places: Vec<Place>,
+    /// Beginnings of the prompt that a cache in steps can have, the shorter first.
+    pub(crate) steps: Vec<Place>,
 }
 
 impl Prompt {
@@ -104,6 +117,9 @@ pub(crate) struct Rendering {
     chain: Key,
     tokens: u64,
     places: Vec<Place>,
+    steps: Vec<Place>,
+    /// The first step and the distance to the next, tokens; `None` if the cache has no steps.
+    stepping: Option<(u64, u64)>,
 }
 
 impl Rendering {
@@ -112,7 +128,15 @@ impl Rendering {
             chain: digest(facts),
             tokens: 0,
             places: Vec::new(),
+            steps: Vec::new(),
+            stepping: None,
         }
+    }
+
+    /// The prompt can be read from the cache up to any of these steps, wherever they fall.
+    pub(crate) fn in_steps(mut self, first: u64, distance: u64) -> Self {
+        self.stepping = Some((first, distance.max(1)));
+        self
     }
 
     /// A setting that changes everything after it.
@@ -126,6 +150,7 @@ impl Rendering {
     }
 
     pub(crate) fn place(&mut self, part: &Part) {
+        self.step_through(part);
         self.chain = link(&self.chain, &part.digest);
         self.tokens += part.tokens;
         self.places.push(Place {
@@ -133,6 +158,34 @@ impl Rendering {
             tokens: self.tokens,
             marker: part.marker,
         });
+    }
+
+    /// The steps that fall into the part: each has the digest of the shortest beginning that reaches it.
+    fn step_through(&mut self, part: &Part) {
+        let Some((first, distance)) = self.stepping else {
+            return;
+        };
+        let end = self.tokens + part.tokens;
+        let mut tokens = self
+            .steps
+            .last()
+            .map_or(first, |step| step.tokens + distance);
+        while tokens <= end {
+            let inside = tokens.saturating_sub(self.tokens);
+            let at = part
+                .beginnings
+                .partition_point(|beginning| beginning.tokens < inside);
+            let digest = part
+                .beginnings
+                .get(at)
+                .map_or(part.digest, |beginning| beginning.digest);
+            self.steps.push(Place {
+                chain: link(&self.chain, &digest),
+                tokens,
+                marker: None,
+            });
+            tokens += distance;
+        }
     }
 
     /// Puts a marker on the last place that can have one and is without.
@@ -149,6 +202,7 @@ impl Rendering {
     pub(crate) fn finish(self) -> Prompt {
         Prompt {
             places: self.places,
+            steps: self.steps,
         }
     }
 }
@@ -166,6 +220,8 @@ pub(crate) struct Scale {
     pub(crate) counter: Counter,
     /// What the provider counts for a thousand tokens of ours.
     pub(crate) permille: u32,
+    /// The model's cache reads beginnings of parts too.
+    has_steps: bool,
 }
 
 impl Scale {
@@ -173,6 +229,7 @@ impl Scale {
         Self {
             counter: Counter::for_model(model),
             permille,
+            has_steps: model.cache.kind == CacheKind::Automatic,
         }
     }
 
@@ -207,6 +264,7 @@ impl Scale {
             wire.name().as_bytes(),
             format!("{:?}", self.counter.family()).as_bytes(),
             &self.permille.to_le_bytes(),
+            &[u8::from(self.has_steps)],
         ]);
         key.copy_from_slice(facts.get(..8).unwrap_or(&[0; 8]));
         key
@@ -280,6 +338,7 @@ fn content_parts(content: &Raw, scale: Scale) -> Vec<Part> {
                 kind: PartKind::Text {
                     is_blank: content.as_text().is_none_or(|text| text.is_blank()),
                 },
+                beginnings: beginnings(content, scale.block(block), scale),
             })
             .collect(),
         Kind::Array => content
@@ -309,6 +368,7 @@ fn block_part(raw: &Raw, scale: Scale) -> Part {
         tokens: scale.block(&block),
         marker: marker.as_ref().and_then(lifetime),
         kind: part_kind(&block, raw),
+        beginnings: beginnings(raw, scale.block(&block), scale),
     }
 }
 
@@ -357,6 +417,7 @@ fn tool_part(raw: &Raw, scale: Scale) -> Part {
         } else {
             PartKind::Other
         },
+        beginnings: beginnings(raw, scale.block(&block), scale),
     }
 }
 
@@ -413,8 +474,67 @@ fn openai_message(raw: &Raw, scale: Scale) -> Parts {
             tokens,
             marker: has_breakpoint.then_some(Lifetime::Short),
             kind,
+            beginnings: beginnings(raw, tokens, scale),
         }],
     }
+}
+
+/// The beginnings of a part of so many tokens. They end where words do: there a text has as many tokens as its pieces.
+fn beginnings(raw: &Raw, tokens: u64, scale: Scale) -> Vec<Beginning> {
+    const PIECE_BYTES_MIN: usize = 48;
+    const PIECE_BYTES_MAX: usize = 160;
+    let mut beginnings = Vec::new();
+    if !scale.has_steps {
+        return beginnings;
+    }
+    let mut hasher = blake3::Hasher::new();
+    let mut rest = raw.as_str();
+    let mut so_far = MESSAGE_OVERHEAD;
+    while rest.len() > PIECE_BYTES_MAX {
+        let from = rest.ceil_char_boundary(PIECE_BYTES_MIN);
+        let most = rest.floor_char_boundary(PIECE_BYTES_MAX);
+        let word = rest.get(from..most).and_then(|text| text.find(' '));
+        let (piece, after) = rest.split_at(word.map_or(most, |at| from + at));
+        hasher.update(piece.as_bytes());
+        so_far += scale.text(&unescaped(piece));
+        beginnings.push(Beginning {
+            digest: *hasher.finalize().as_bytes(),
+            tokens: so_far.min(tokens),
+        });
+        rest = after;
+    }
+    beginnings
+}
+
+/// What a piece of JSON says, near enough to count it: tokens are those of the text, not of its escapes.
+fn unescaped(piece: &str) -> Cow<'_, str> {
+    if !piece.contains('\\') {
+        return Cow::Borrowed(piece);
+    }
+    let mut text = String::with_capacity(piece.len());
+    let mut characters = piece.chars();
+    while let Some(character) = characters.next() {
+        if character != '\\' {
+            text.push(character);
+            continue;
+        }
+        match characters.next() {
+            Some('n' | 'r') => text.push('\n'),
+            Some('t') => text.push('\t'),
+            Some('u') => {
+                let digits: String = characters.by_ref().take(4).collect();
+                let code = u32::from_str_radix(&digits, 16).ok();
+                // Of a pair, the first half stands for both.
+                match code {
+                    Some(0xdc00..=0xdfff) => {}
+                    code => text.push(code.and_then(char::from_u32).unwrap_or('\u{1f600}')),
+                }
+            }
+            Some(other) => text.push(other),
+            None => {}
+        }
+    }
+    Cow::Owned(text)
 }
 
 /// What a cache marker says.

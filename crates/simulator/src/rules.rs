@@ -3,15 +3,22 @@
 //! What is wrong with a body is decided by [`throughline_transcript::check`] alone, so that the simulator and the checker
 //! agree by construction. Here it is decided which finding comes first and how the provider says it. The wordings are
 //! those that are documented or well attested; where none is, the checker's own sentence stands behind the path.
+//!
+//! In one thing the simulator is stricter: of a field that no documented request has, the checker warns, since it may be
+//! newer than the checker. The provider refuses it, and so it is refused here, where it stands at the top of the body. On
+//! OpenAI's wires that holds for OpenAI's own models: compatible servers have fields of their own.
 
 use std::fmt::Write as _;
 
 use throughline_transcript::catalogue::Model;
-use throughline_transcript::check::{CheckOptions, Finding, check};
+use throughline_transcript::check::{CheckOptions, Finding, Severity, check};
 use throughline_transcript::json::Raw;
 use throughline_transcript::wire::Wire;
 
 use crate::api_error::ApiError;
+
+/// The checker's code of a field that is not documented.
+const UNKNOWN_FIELD: &str = "unknown-field";
 
 /// The groups of rules, in the order in which the provider looks at them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,10 +55,19 @@ pub(crate) fn first_error(body: &Raw, known: &Known<'_>) -> Option<ApiError> {
         ..CheckOptions::default()
     };
     let report = check(body, known.wire, &options);
+    let refuses_unknown = match known.wire {
+        Wire::Anthropic => true,
+        Wire::OpenAiChat | Wire::OpenAiResponses => {
+            known.model.is_some_and(|model| model.provider == "openai")
+        }
+    };
     let errors: Vec<&Finding> = report
-        .errors()
-        .filter(|finding| {
-            !(known.counts_only && finding.code == "missing-field" && finding.path == "max_tokens")
+        .findings
+        .iter()
+        .filter(|finding| match finding.code {
+            UNKNOWN_FIELD => refuses_unknown && is_top_level(body, &finding.path),
+            "missing-field" if known.counts_only => finding.path != "max_tokens",
+            _ => finding.severity == Severity::Error,
         })
         .collect();
     let first = errors.iter().min_by_key(|finding| stage(finding))?;
@@ -60,8 +76,13 @@ pub(crate) fn first_error(body: &Raw, known: &Known<'_>) -> Option<ApiError> {
     }
     Some(match known.wire {
         Wire::Anthropic => anthropic(first, &errors, body, known.model),
-        Wire::OpenAiChat | Wire::OpenAiResponses => openai(first, &errors, body),
+        Wire::OpenAiChat | Wire::OpenAiResponses => openai(first, &errors, body, known.wire),
     })
+}
+
+/// Whether a path is that of a field of the body itself.
+fn is_top_level(body: &Raw, path: &str) -> bool {
+    body.field(path).is_some()
 }
 
 fn stage(finding: &Finding) -> Stage {
@@ -116,6 +137,7 @@ fn anthropic(first: &Finding, errors: &[&Finding], body: &Raw, model: Option<&Mo
             "The request body is not valid JSON: no low surrogate in string".to_owned()
         }
         "missing-field" => format!("{path}: Field required"),
+        UNKNOWN_FIELD => format!("{}: Extra inputs are not permitted", first.path),
         "messages-empty" => "messages: at least one message is required".to_owned(),
         "empty-content" => format!(
             "{}: all messages must have non-empty content except for the optional final assistant message",
@@ -211,20 +233,25 @@ fn anthropic(first: &Finding, errors: &[&Finding], body: &Raw, model: Option<&Mo
     }
 }
 
-fn openai(first: &Finding, errors: &[&Finding], body: &Raw) -> ApiError {
+fn openai(first: &Finding, errors: &[&Finding], body: &Raw, wire: Wire) -> ApiError {
     let said = |finding: &Finding| {
         value_at(body, &finding.path)
             .and_then(|raw| raw.as_text())
             .map(|text| text.decode().into_owned())
             .unwrap_or_default()
     };
-    let is_chat = first.source.contains("Chat");
+    let is_chat = wire == Wire::OpenAiChat;
     let message = match first.code {
         "body-too-large" => return ApiError::new(413, "Request body is too large"),
         "invalid-json" | "body-not-object" | "lone-surrogate" => {
             "We could not parse the JSON body of your request.".to_owned()
         }
         "missing-field" => format!("Missing required parameter: '{}'.", first.path),
+        UNKNOWN_FIELD if wire == Wire::OpenAiChat => {
+            let message = format!("Unrecognized request argument supplied: {}", first.path);
+            return ApiError::new(400, message);
+        }
+        UNKNOWN_FIELD => format!("Unknown parameter: '{}'.", first.path),
         "tool-use-without-result" if is_chat => {
             let ids: Vec<String> = errors
                 .iter()
@@ -261,6 +288,7 @@ fn openai(first: &Finding, errors: &[&Finding], body: &Raw) -> ApiError {
     let error = ApiError::new(400, message);
     let error = match first.code {
         "missing-field" => error.code("missing_required_parameter"),
+        UNKNOWN_FIELD => error.code("unknown_parameter"),
         "wrong-type" => error.code("invalid_type"),
         "unknown-value" | "out-of-range" => error.code("invalid_value"),
         _ => error,

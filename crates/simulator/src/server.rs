@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io::{self, Write};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,16 +10,21 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
+use axum::serve::Listener;
 use bytes::Bytes;
 use bytestring::ByteString;
 use futures::stream;
 use http::{HeaderMap, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
 use serde_json::{Map, Value, json};
 use throughline_transcript::json::{Raw, write_string};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::exchange::{Ending, Exchange, Piece};
 use crate::simulator::{BODY_BYTES_MAX, unpacked};
@@ -50,71 +56,87 @@ const CUT_AFTER: Duration = Duration::from_millis(20);
 /// The body stands there as JSON, byte for byte but for line breaks between its parts, which become spaces. A body that
 /// is no JSON stands there as a string, or as null if it is no text. Of the headers those stand
 /// there that are known to hold no credential.
-pub struct Recording(Mutex<Box<dyn Write + Send>>);
+pub struct Recording {
+    /// Nothing once a line could not be written: a recording with a hole in it is worse than one that ends.
+    writer: Mutex<Option<Box<dyn Write + Send>>>,
+    failed: Box<dyn Fn(&io::Error) + Send + Sync>,
+}
 
 impl Recording {
     /// Writes to this.
     #[must_use]
     pub fn to(writer: impl Write + Send + 'static) -> Self {
-        Self(Mutex::new(Box::new(writer)))
+        Self {
+            writer: Mutex::new(Some(Box::new(writer))),
+            failed: Box::new(|_| {}),
+        }
     }
 
-    fn write(&self, line: &str) -> io::Result<()> {
-        let mut writer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        writer.write_all(line.as_bytes())?;
-        writer.flush()
+    /// The same; if a line cannot be written, this is told at once, and nothing more is written.
+    #[must_use]
+    pub fn on_failure(self, failed: impl Fn(&io::Error) + Send + Sync + 'static) -> Self {
+        Self {
+            failed: Box::new(failed),
+            ..self
+        }
     }
-}
 
-/// Why the server ended before it was told to.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServeError {
-    /// Connections cannot be accepted.
-    #[error("cannot accept connections: {0}")]
-    Accept(#[source] io::Error),
-    /// The recording cannot be written.
-    #[error("cannot write the recording: {0}")]
-    Record(#[source] io::Error),
+    fn write(&self, line: &str) {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(open) = writer.as_mut() else { return };
+        if let Err(error) = open.write_all(line.as_bytes()).and_then(|()| open.flush()) {
+            *writer = None;
+            (self.failed)(&error);
+        }
+    }
 }
 
 struct Served {
     provider: SimulatedProvider,
     recording: Option<Recording>,
-    recording_error: Mutex<Option<io::Error>>,
     shutdown: CancellationToken,
 }
 
 /// Answers connections of `listener` until `shutdown` is cancelled; answers that are under way break off then.
 ///
-/// # Errors
-/// When connections cannot be accepted, or the recording cannot be written.
+/// A client may close its side of a connection when it has sent its request, and is answered nevertheless.
 pub async fn serve(
-    listener: TcpListener,
+    mut listener: TcpListener,
     provider: SimulatedProvider,
     recording: Option<Recording>,
     shutdown: CancellationToken,
-) -> Result<(), ServeError> {
-    let served = Arc::new(Served {
+) {
+    let app = Router::new().fallback(answer).with_state(Arc::new(Served {
         provider,
         recording,
-        recording_error: Mutex::new(None),
-        shutdown: shutdown.child_token(),
-    });
-    let app = Router::new()
-        .fallback(answer)
-        .with_state(Arc::clone(&served));
-    let told = served.shutdown.clone();
-    axum::serve(listener, app)
-        .with_graceful_shutdown(async move { told.cancelled().await })
-        .await
-        .map_err(ServeError::Accept)?;
-    let error = served
-        .recording_error
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take();
-    error.map_or(Ok(()), |error| Err(ServeError::Record(error)))
+        shutdown: shutdown.clone(),
+    }));
+    let connections = TaskTracker::new();
+    loop {
+        let (stream, _) = tokio::select! {
+            accepted = Listener::accept(&mut listener) => accepted,
+            () = shutdown.cancelled() => break,
+        };
+        connections.spawn(connected(stream, app.clone(), shutdown.clone()));
+    }
+    connections.close();
+    connections.wait().await;
+}
+
+/// All requests of one connection.
+async fn connected(stream: TcpStream, app: Router, shutdown: CancellationToken) {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().half_close(true);
+    let service = TowerToHyperService::new(app);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    // How a connection ends is the client's affair.
+    let _ = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = shutdown.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
 }
 
 async fn answer(
@@ -139,15 +161,7 @@ async fn answer(
         }
     };
     if let Some(recording) = &served.recording {
-        let line = line(at, head.uri.path(), &head.headers, &body);
-        if let Err(error) = recording.write(&line) {
-            served
-                .recording_error
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .get_or_insert(error);
-            served.shutdown.cancel();
-        }
+        recording.write(&line(at, head.uri.path(), &head.headers, &body));
     }
     let start = Instant::now();
     let exchange = served

@@ -3,6 +3,7 @@
 use plotters::prelude::*;
 
 use super::play::{Played, Way};
+use crate::words;
 
 const SIZE: (u32, u32) = (960, 480);
 
@@ -43,7 +44,7 @@ fn draw(played: &[Played], svg: &mut String) -> Result<(), Box<dyn std::error::E
         .bold_line_style(BLACK.mix(0.1))
         .x_desc("requests")
         .y_desc("tokens")
-        .y_label_formatter(&|tokens| format!("{}k", tokens / 1000))
+        .y_label_formatter(&|tokens| tick(*tokens))
         .draw()?;
     for played in played {
         let color = color(played.way);
@@ -75,6 +76,15 @@ fn draw(played: &[Played], svg: &mut String) -> Result<(), Box<dyn std::error::E
     Ok(())
 }
 
+/// `0`, `50k`; `2,500` where that is not so round.
+fn tick(tokens: u64) -> String {
+    match tokens {
+        0 => "0".to_owned(),
+        _ if tokens.is_multiple_of(1000) => format!("{}k", tokens / 1000),
+        _ => words::number(tokens),
+    }
+}
+
 fn label(played: &Played) -> String {
     let waited: f64 = played
         .waits
@@ -82,11 +92,14 @@ fn label(played: &Played) -> String {
         .map(std::time::Duration::as_secs_f64)
         .sum();
     match played.way {
-        Way::None => format!("no compaction: {} requests refused", played.refused),
+        Way::None => format!(
+            "no compaction: {} refused",
+            words::counted(played.refused, "request")
+        ),
         Way::Traditional | Way::Instant => format!(
-            "{}: {} swaps, {} waited in all",
+            "{}: {}, {} waited in all",
             played.way.title(),
-            played.waits.len(),
+            words::counted(played.waits.len(), "swap"),
             if waited < 1.0 {
                 format!("{:.0} ms", waited * 1000.0)
             } else {
@@ -101,5 +114,18 @@ fn color(way: Way) -> RGBColor {
         Way::None => RGBColor(150, 150, 150),
         Way::Traditional => RGBColor(214, 110, 30),
         Way::Instant => RGBColor(30, 110, 190),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_short_where_they_are_round() {
+        assert_eq!(
+            [0, 500, 2_000, 2_500, 50_000].map(tick),
+            ["0", "500", "2k", "2,500", "50k"]
+        );
     }
 }

@@ -135,3 +135,54 @@ fn an_address_that_is_taken_is_said() {
     assert!(stderr(&output).contains("port 0 takes a free one"));
     running.end("-TERM");
 }
+
+#[test]
+fn names_of_this_machine_are_addresses_too() {
+    let mut child = command(&["simulate", "--listen", "localhost:0", "--latency", "none"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(line.starts_with("listening on http://"), "{line}");
+}
+
+#[test]
+fn mistakes_are_told_with_what_helps() {
+    let told = |arguments: &[&str]| {
+        let output = command(&[&["simulate"], arguments].concat())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        stderr(&output).to_owned()
+    };
+    let faults = told(&["--faults", ","]);
+    assert!(
+        faults.contains("faults, character 1: a rule is missing"),
+        "{faults}"
+    );
+    let catalogue = told(&["--catalogue", "/none.toml"]);
+    assert!(catalogue.contains("hint: check the path\n"), "{catalogue}");
+}
+
+#[test]
+fn a_recording_that_cannot_be_written_is_told_and_answers_go_on() {
+    let running = Running::start(&["--record", "/dev/full"]);
+    let body =
+        r#"{"model":"claude-opus-5","max_tokens":300,"messages":[{"role":"user","content":"hi"}]}"#;
+    for _ in 0..2 {
+        let answer = running.post("/v1/messages", body);
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    }
+    let (code, told) = running.end("-TERM");
+    assert_eq!(code, Some(4));
+    assert_eq!(
+        told,
+        "warning: cannot write /dev/full: no space left on device; nothing more is recorded, answers go on\n\
+         error: the recording in /dev/full is not complete\n"
+    );
+}

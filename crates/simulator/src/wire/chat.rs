@@ -1,6 +1,7 @@
 //! OpenAI Chat Completions.
 
 use serde_json::{Value, json};
+use throughline_transcript::catalogue::CacheKind;
 use throughline_transcript::json::{Kind, Raw};
 use throughline_transcript::wire::Wire;
 
@@ -62,6 +63,7 @@ pub(crate) fn read(simulator: &mut Simulator, asked: &Asked) -> Result<Question,
                 .map(|tools| offered(tools, true))
                 .unwrap_or_default(),
             choice: tool_choice(choice.as_ref()),
+            is_one_at_a_time: is_one_at_a_time(body),
             schema,
             wants_json: format_kind.as_deref() == Some("json_object"),
         },
@@ -102,6 +104,10 @@ pub(crate) fn started(simulator: &mut Simulator, asked: &Asked, tools: Option<&R
         asked.model.id.as_bytes(),
         key.unwrap_or_default().as_bytes(),
     ]);
+    let cache = &asked.model.cache;
+    if cache.kind == CacheKind::Automatic {
+        rendering = rendering.in_steps(cache.min_tokens.unwrap_or(1024), cache.step_tokens);
+    }
     if let Some(tools) = tools {
         let parts = simulator.parts.tools(tools, asked.wire, asked.scale);
         if !parts.parts.is_empty() {
@@ -201,6 +207,12 @@ pub(crate) fn tool_choice(choice: Option<&Raw>) -> ToolChoice {
             name.map_or(ToolChoice::Free, ToolChoice::This)
         }
     }
+}
+
+pub(crate) fn is_one_at_a_time(body: &Raw) -> bool {
+    body.field("parallel_tool_calls")
+        .and_then(|raw| raw.as_bool())
+        == Some(false)
 }
 
 pub(crate) fn output(asked: &Asked, turn: Turn) -> Output {

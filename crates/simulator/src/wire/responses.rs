@@ -11,8 +11,8 @@ use throughline_transcript::wire::Wire;
 
 use super::anthropic::{call_ids, frame, pieces};
 use super::chat::{
-    EPOCH_S, OUTPUT_MAX_DEFAULT, cache_options, check_window, offered, reasons, started,
-    tool_choice,
+    EPOCH_S, OUTPUT_MAX_DEFAULT, cache_options, check_window, is_one_at_a_time, offered, reasons,
+    started, tool_choice,
 };
 use crate::api_error::ApiError;
 use crate::persona::{Heard, Offer};
@@ -129,6 +129,7 @@ pub(crate) fn read(
                 .map(|tools| offered(tools, false))
                 .unwrap_or_default(),
             choice: tool_choice(choice.as_ref()),
+            is_one_at_a_time: is_one_at_a_time(body),
             schema,
             wants_json: kind.as_deref() == Some("json_object"),
         },
@@ -226,11 +227,15 @@ pub(crate) fn counted(question: &Question) -> Value {
 
 /// `/responses/compact`: all messages of the user, then one item that only the provider can read.
 pub(crate) fn compacted(simulator: &Simulator, asked: &Asked, read: &Read, turn: Turn) -> Output {
-    let mut output: Vec<Value> = read
+    let users = read
         .items
         .iter()
-        .filter(|item| item.string_field("role").as_deref() == Some("user"))
+        .filter(|item| item.string_field("role").as_deref() == Some("user"));
+    let suffix = turn.answer.id.trim_start_matches("resp_");
+    let mut output: Vec<Value> = users
         .filter_map(|item| serde_json::from_str(item.as_str()).ok())
+        .enumerate()
+        .map(|(index, item)| in_full(item, &format!("msg_{suffix}u{index}")))
         .collect();
     output.extend(items(simulator, read, &turn));
     let body = json!({
@@ -238,6 +243,24 @@ pub(crate) fn compacted(simulator: &Simulator, asked: &Asked, read: &Read, turn:
         "output": output, "usage": usage(&turn),
     });
     Output::Whole(Box::new(turn), body)
+}
+
+/// A message of the user in its long form: requests may leave out the type and write a text instead of parts.
+fn in_full(mut message: Value, id: &str) -> Value {
+    if let Some(fields) = message.as_object_mut() {
+        for (name, value) in [("id", id), ("type", "message"), ("status", "completed")] {
+            let known = fields.entry(name).or_insert(Value::Null);
+            if known.is_null() {
+                *known = json!(value);
+            }
+        }
+        if let Some(content) = fields.get_mut("content")
+            && let Value::String(text) = content
+        {
+            *content = json!([{"type": "input_text", "text": text}]);
+        }
+    }
+    message
 }
 
 pub(crate) fn output(simulator: &mut Simulator, asked: &Asked, read: &Read, turn: Turn) -> Output {

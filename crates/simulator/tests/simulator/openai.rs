@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use http::Method;
 use serde_json::{Value, json};
 use throughline_simulator::{Exchange, Options, Reply, Simulator};
+use throughline_transcript::catalogue::Catalogue;
 
 use crate::streaming::events;
 use crate::support::*;
@@ -188,6 +190,189 @@ fn older_models_cache_by_themselves_in_steps() {
 }
 
 #[test]
+fn older_models_read_up_to_the_first_difference_wherever_it_is() {
+    let read = |body: &dyn Fn(&str) -> Value, path: &str| {
+        let mut simulator = simulator();
+        let mut used = |last: &str| {
+            let request = openai_request(path, &body(last));
+            let usage = json_of(&simulator.request(Duration::ZERO, request))["usage"].clone();
+            let [all, details] = match path.contains("chat") {
+                true => ["prompt_tokens", "prompt_tokens_details"],
+                false => ["input_tokens", "input_tokens_details"],
+            };
+            let cached = usage[details]["cached_tokens"].as_u64().unwrap();
+            (cached, usage[all].as_u64().unwrap())
+        };
+        let (none, whole) = used("one");
+        let (cached, _) = used("two");
+        let (again, _) = used("two");
+        assert_eq!((none, cached % 128), (0, 0));
+        assert!(
+            again > whole - 128 && again % 128 == 0,
+            "{again} of {whole}"
+        );
+        // What differs stands before the last third.
+        let share = cached as f64 / whole as f64;
+        assert!((0.62..=0.67).contains(&share), "{cached} of {whole}");
+    };
+    let text = |last: &str| format!("{}{last} {}", words(2000, 0), words(1000, 7));
+    let chat = "/v1/chat/completions";
+    read(
+        &|last| json!({"model": "gpt-5.4", "messages": [user(text(last))]}),
+        chat,
+    );
+    read(
+        &|last| json!({"model": "gpt-5.4", "messages": [user(json!([{"type": "text", "text": text(last)}]))]}),
+        chat,
+    );
+    read(
+        &|last| {
+            json!({"model": "gpt-5.4", "messages": [user("hi")],
+                "tools": [{"type": "function", "function": {"name": "a", "description": text(last)}}]})
+        },
+        chat,
+    );
+    // Escapes are not counted, and words do not have to be there.
+    let escaped = |last: &str| text(last).replace(' ', "\n\"");
+    read(
+        &|last| json!({"model": "gpt-5.4", "messages": [user(escaped(last))]}),
+        chat,
+    );
+    let responses = "/v1/responses";
+    read(
+        &|last| json!({"model": "gpt-5.4", "input": text(last)}),
+        responses,
+    );
+    read(
+        &|last| json!({"model": "gpt-5.4", "input": "hi", "instructions": text(last)}),
+        responses,
+    );
+    read(
+        &|last| {
+            json!({"model": "gpt-5.4", "input": [user("hi"),
+                {"type": "function_call", "call_id": "c", "name": "a", "arguments": "{}"},
+                {"type": "function_call_output", "call_id": "c", "output": text(last)}]})
+        },
+        responses,
+    );
+}
+
+#[test]
+fn what_is_not_done_is_said() {
+    let check = |path: &str, setting: Value, param: &str| {
+        let mut body = match path.contains("chat") {
+            true => json!({"model": "gpt-5.4", "messages": [user("hi")]}),
+            false => json!({"model": "gpt-5.4", "input": "hi"}),
+        };
+        body.as_object_mut()
+            .unwrap()
+            .extend(setting.as_object().unwrap().clone());
+        let exchange = simulator().request(Duration::ZERO, openai_request(path, &body));
+        let error = json_of(&exchange)["error"].clone();
+        assert_eq!(
+            exchange.status,
+            if param.is_empty() { 200 } else { 400 },
+            "{error}"
+        );
+        if !param.is_empty() {
+            assert_eq!(error["code"], "unsupported_parameter", "{error}");
+            assert_eq!(error["param"], param);
+            assert!(
+                error["message"]
+                    .as_str()
+                    .unwrap()
+                    .contains("The simulator has no")
+            );
+        }
+    };
+    let (chat, responses) = ("/v1/chat/completions", "/v1/responses");
+    check(chat, json!({"n": 2}), "n");
+    check(
+        chat,
+        json!({"logprobs": true, "top_logprobs": 2}),
+        "logprobs",
+    );
+    check(
+        chat,
+        json!({"modalities": ["text", "audio"], "audio": {"voice": "x", "format": "wav"}}),
+        "modalities",
+    );
+    check(
+        chat,
+        json!({"n": 1, "logprobs": false, "modalities": ["text"]}),
+        "",
+    );
+    check(responses, json!({"top_logprobs": 1}), "top_logprobs");
+    check(
+        responses,
+        json!({"include": ["message.output_text.logprobs"]}),
+        "include",
+    );
+    check(responses, json!({"background": true}), "background");
+    check(responses, json!({"conversation": "conv_1"}), "conversation");
+    check(responses, json!({"prompt": {"id": "pmpt_1"}}), "prompt");
+    check(
+        responses,
+        json!({"top_logprobs": 0, "background": false, "include": [], "conversation": null}),
+        "",
+    );
+}
+
+#[test]
+fn unknown_fields_are_refused_for_models_of_openai_alone() {
+    let check = |path: &str, body: Value, message: Value| {
+        let answer = json_of(&simulator().request(Duration::ZERO, openai_request(path, &body)));
+        assert_eq!(answer["error"]["message"], message, "{answer}");
+    };
+    let (chat, responses) = ("/v1/chat/completions", "/v1/responses");
+    check(
+        chat,
+        json!({"model": "gpt-5.4", "messages": [user("hi")], "thinking": {}}),
+        json!("Unrecognized request argument supplied: thinking"),
+    );
+    check(
+        responses,
+        json!({"model": "gpt-5.4", "input": "hi", "messages": []}),
+        json!("Unknown parameter: 'messages'."),
+    );
+    let other = Catalogue::embedded()
+        .models()
+        .iter()
+        .find(|model| !["anthropic", "openai"].contains(&model.provider.as_str()))
+        .unwrap();
+    check(
+        chat,
+        json!({"model": other.id, "messages": [user("hi")], "chat_template_kwargs": {}}),
+        Value::Null,
+    );
+}
+
+#[test]
+fn what_is_not_there_is_named_in_full() {
+    let check = |method: Method, path: &str, message: &str| {
+        let mut request = openai_request(path, &json!({}));
+        *request.method_mut() = method;
+        let exchange = simulator().request(Duration::ZERO, request);
+        let error = json_of(&exchange)["error"].clone();
+        assert_eq!(exchange.status, 404, "{error}");
+        assert_eq!(error["type"], "invalid_request_error");
+        assert_eq!(error["message"], message);
+    };
+    check(
+        Method::POST,
+        "/v1/embeddings",
+        "Invalid URL (POST /v1/embeddings)",
+    );
+    check(Method::GET, "/v1/files", "Invalid URL (GET /v1/files)");
+    let stored = "Response with id 'resp_1' not found. The simulator does not store responses to be fetched: it knows \
+                  them as `previous_response_id` only.";
+    check(Method::GET, "/v1/responses/resp_1", stored);
+    check(Method::GET, "/v1/responses/resp_1/input_items", stored);
+    check(Method::DELETE, "/v1/responses/resp_1", stored);
+    check(Method::POST, "/v1/responses/resp_1/cancel", stored);
+}
+
+#[test]
 fn newer_models_charge_for_what_they_write() {
     let mut simulator = simulator();
     let body = |more: &str| json!({"model": "gpt-6-sol", "messages": [user(words(900, 0)), assistant("ok"), user(more)]});
@@ -332,6 +517,13 @@ fn compaction_gives_the_users_messages_and_one_sealed_item() {
         .map(|item| item.get("role").unwrap_or(&item["type"]))
         .collect();
     assert_eq!(kinds, ["user", "user", "compaction"]);
+    assert_eq!(
+        output[0],
+        json!({"id": output[0]["id"], "type": "message", "status": "completed", "role": "user",
+            "content": [{"type": "input_text", "text": "Port the importer to Go."}]})
+    );
+    assert!(output[0]["id"].as_str().unwrap().starts_with("msg_"));
+    assert_ne!(output[0]["id"], output[1]["id"]);
     assert!(!exchange.text().contains("importer to Go. "));
     let mut next = output.clone();
     next.push(user("go on"));

@@ -116,3 +116,59 @@ fn what_it_says_hangs_on_what_was_said_last() {
     assert_eq!(say(0, "Look at the router."), say(3, "Look at the router."));
     assert_ne!(say(0, "Look at the router."), say(0, "Look at the cache."));
 }
+
+#[test]
+fn a_forced_choice_leaves_no_words_before_the_call() {
+    let tools = json!([{"name": "read", "input_schema": {"type": "object"}}, {"name": "run", "input_schema": {"type": "object"}}]);
+    let questions = [
+        "Look at the parser.",
+        "Remember: the port is 8431. What is the port?",
+        "Summarize the conversation so far.",
+    ];
+    for seed in 0..20 {
+        for question in questions {
+            for choice in [
+                json!({"type": "any"}),
+                json!({"type": "tool", "name": "run"}),
+            ] {
+                let mut simulator = Simulator::new(Options::new(seed).without_latency());
+                let mut body = ask("claude-opus-5", json!([user(question)]));
+                body["tools"] = tools.clone();
+                body["tool_choice"] = choice;
+                body["thinking"] = json!({"type": "disabled"});
+                let answer = answered(&mut simulator, &body);
+                let blocks = answer["content"].as_array().unwrap();
+                assert!(
+                    blocks.iter().all(|block| block["type"] == "tool_use"),
+                    "{answer}"
+                );
+                assert!(!blocks.is_empty());
+                assert_eq!(answer["stop_reason"], "tool_use");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_call_at_a_time_is_one_where_the_request_says_so() {
+    let mut most = [0, 0, 0];
+    for seed in 0..40 {
+        let mut simulator = Simulator::new(Options::new(seed).without_latency());
+        for (at, most) in [json!(false), json!(true)].into_iter().zip(&mut most) {
+            let mut body = ask("claude-opus-5", json!([user("Look at the parser.")]));
+            body["tools"] = tools();
+            body["tool_choice"] = json!({"type": "any", "disable_parallel_tool_use": at});
+            body["thinking"] = json!({"type": "disabled"});
+            let answer = answered(&mut simulator, &body);
+            *most = (*most).max(answer["content"].as_array().unwrap().len());
+        }
+        let body = json!({"model": "gpt-5.4", "messages": [user("Look at the parser.")], "tool_choice": "required",
+            "parallel_tool_calls": false, "tools": [{"type": "function", "function": {"name": "read"}}]});
+        let request = openai_request("/v1/chat/completions", &body);
+        let answer = json_of(&simulator.request(std::time::Duration::ZERO, request));
+        let message = &answer["choices"][0]["message"];
+        assert_eq!(message["content"], Value::Null, "{answer}");
+        most[2] = most[2].max(message["tool_calls"].as_array().unwrap().len());
+    }
+    assert_eq!(most, [4, 1, 1]);
+}

@@ -84,6 +84,12 @@ fn bodies_are_refused_in_the_words_of_the_provider() {
         &ask("claude-opus-4-5", json!([hi(), assistant("I will ")])),
         "messages: final assistant content cannot end with trailing whitespace",
     );
+    let mut unknown = ask(MODEL, json!([hi()]));
+    unknown["max_completion_tokens"] = json!(10);
+    refused(
+        &unknown,
+        "max_completion_tokens: Extra inputs are not permitted",
+    );
     let marked =
         |text: &str| json!({"type": "text", "text": text, "cache_control": {"type": "ephemeral"}});
     refused(
@@ -355,5 +361,46 @@ fn threads_are_turned_down_so_that_clients_go_on_without() {
     assert_eq!(
         json_of(&exchange)["error"]["details"]["error_code"],
         "thread_unsupported_request"
+    );
+}
+
+#[test]
+fn fields_of_the_documentation_are_never_unknown() {
+    let fields = "model max_tokens messages system tools tool_choice thinking output_config cache_control \
+                  stop_sequences stream metadata service_tier speed inference_geo container diagnostics compaction \
+                  context_management thread mcp_servers fallbacks fallback_credit_token billing_policy temperature \
+                  top_p top_k";
+    for field in fields.split(' ') {
+        let mut body = ask(MODEL, json!([user("hi")]));
+        body[field] = json!(7);
+        let text = send(&mut simulator(), &body).text();
+        assert!(!text.contains("Extra inputs"), "{text}");
+    }
+    let openai = |path: &str, start: Value, fields: &str| {
+        for field in fields.split(' ') {
+            let mut body = start.clone();
+            body[field] = json!({"x": 7});
+            let exchange = simulator().request(Duration::ZERO, openai_request(path, &body));
+            let text = exchange.text();
+            assert!(!text.contains("Unrecognized request argument"), "{text}");
+            assert!(!text.contains("Unknown parameter"), "{text}");
+        }
+    };
+    openai(
+        "/v1/chat/completions",
+        json!({"model": "gpt-5.4", "messages": [user("hi")]}),
+        "max_completion_tokens max_tokens reasoning_effort verbosity parallel_tool_calls tools tool_choice \
+         response_format stop n seed logprobs top_logprobs logit_bias store metadata service_tier stream \
+         stream_options prompt_cache_key prompt_cache_options prompt_cache_retention safety_identifier user \
+         modalities audio prediction web_search_options moderation temperature top_p frequency_penalty \
+         presence_penalty functions function_call",
+    );
+    openai(
+        "/v1/responses",
+        json!({"model": "gpt-5.4", "input": "hi"}),
+        "instructions previous_response_id conversation store include reasoning text tools tool_choice \
+         parallel_tool_calls max_output_tokens max_tool_calls truncation context_management prompt_cache_key \
+         prompt_cache_options prompt_cache_retention background stream stream_options metadata service_tier \
+         safety_identifier user prompt temperature top_p top_logprobs moderation",
     );
 }

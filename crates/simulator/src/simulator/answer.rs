@@ -1,0 +1,232 @@
+//! The words of an answer: what the script or the persona says, counted, ended at its limit and signed.
+
+use super::{Asked, Question, Simulator, Thinks, family};
+use crate::dice::Dice;
+use crate::faults::Fault;
+use crate::persona;
+use crate::prompt::digest;
+use crate::reply::{Answer, AnswerBlock, AnswerContent, Reply, ReplyPart, Stop};
+use crate::wire::anthropic;
+use throughline_transcript::wire::Wire;
+
+impl Simulator {
+    /// The reply in words, with ids and signatures.
+    pub(super) fn written(
+        &mut self,
+        asked: &Asked,
+        question: &Question,
+        fault: Option<Fault>,
+        is_summary: bool,
+    ) -> Answer {
+        let seed = self.options.seed;
+        let mut dice = Dice::new(seed, "answer", &[&self.calls.to_le_bytes()]);
+        let id = match asked.wire {
+            Wire::Anthropic => dice.id("msg_01", 22),
+            Wire::OpenAiChat => dice.id("chatcmpl-", 29),
+            Wire::OpenAiResponses => dice.id("resp_", 48).to_ascii_lowercase(),
+        };
+        // What the model says hangs on what it was told, not on how many calls others made before.
+        let mut mind = Dice::new(seed, "reply", &[question.heard.last_words()]);
+        let mut answer = Answer {
+            id,
+            model: asked
+                .body
+                .string_field("model")
+                .unwrap_or_else(|| asked.model.id.clone()),
+            blocks: Vec::new(),
+            stop: Stop::EndTurn,
+            stop_sequence: None,
+            output_tokens: 0,
+            thinking_tokens: 0,
+        };
+        if question.output_max == 0 {
+            // The cache is filled and nothing is said.
+            answer.stop = Stop::MaxTokens;
+            return answer;
+        }
+        if question.compacts {
+            let content = persona::compaction(&question.heard, fault, question.output_max);
+            self.compaction_block(asked, question, content, &mut answer);
+            return answer;
+        }
+        let mut reply = match self.script.pop_front() {
+            Some(reply) => reply,
+            None => persona::reply(&question.heard, is_summary, question.output_max, &mut mind),
+        };
+        persona::spoil(&mut reply, fault, &question.heard, &mut mind);
+        // With a budget every turn has to begin with thinking; otherwise the model decides.
+        let has_budget = asked
+            .body
+            .field("thinking")
+            .is_some_and(|thinking| thinking.field("budget_tokens").is_some());
+        if reply.thinking.is_none()
+            && question.thinks != Thinks::No
+            && (has_budget || (!is_summary && mind.happens(0.8)))
+        {
+            reply.thinking = Some(persona::thought(&question.heard, &mut mind));
+        }
+        self.blocks(asked, question, reply, &mut mind, &mut answer);
+        answer
+    }
+
+    /// Counts the parts of a reply, ends it at its limit and signs what is hidden.
+    fn blocks(
+        &self,
+        asked: &Asked,
+        question: &Question,
+        reply: Reply,
+        mind: &mut Dice,
+        answer: &mut Answer,
+    ) {
+        let scale = asked.scale;
+        let window = asked.model.window;
+        let room = window.saturating_sub(question.prompt.tokens()).max(1);
+        let (limit, at_limit) = if question.output_max <= room {
+            (question.output_max, Stop::MaxTokens)
+        } else {
+            (room, Stop::WindowExceeded)
+        };
+        answer.stop = reply.reason();
+        if question.thinks != Thinks::No
+            && let Some(thinking) = &reply.thinking
+        {
+            let tokens = scale.text(thinking).min(limit);
+            let text = match question.thinks {
+                Thinks::Shown => thinking.clone(),
+                Thinks::Hidden | Thinks::No => String::new(),
+            };
+            let signature = self.signer.sign(
+                family(&asked.model),
+                &question.prefix,
+                &digest(&[text.as_bytes()]),
+                tokens,
+            );
+            answer.thinking_tokens = tokens;
+            answer.output_tokens = tokens;
+            answer.blocks.push(AnswerBlock {
+                content: AnswerContent::Thinking { text, signature },
+                tokens,
+            });
+        }
+        let mut taken = question.call_ids.clone();
+        taken.extend(question.heard.server_call_ids());
+        for part in reply.parts {
+            let left = limit.saturating_sub(answer.output_tokens);
+            let content = match part {
+                ReplyPart::Text(text) => {
+                    let (text, stopped) = up_to_stop(text, &question.stop_sequences);
+                    let tokens = scale.text(&text);
+                    let is_cut = tokens > left;
+                    let text = if is_cut {
+                        share(&text, left, tokens)
+                    } else {
+                        text
+                    };
+                    if is_cut {
+                        answer.stop = at_limit;
+                    } else if let Some(sequence) = stopped {
+                        answer.stop = Stop::StopSequence;
+                        answer.stop_sequence = Some(sequence);
+                    }
+                    let is_last = is_cut || answer.stop_sequence.is_some();
+                    let tokens = tokens.min(left);
+                    answer.output_tokens += tokens;
+                    answer.blocks.push(AnswerBlock {
+                        content: AnswerContent::Text(text),
+                        tokens,
+                    });
+                    if is_last {
+                        return;
+                    }
+                    continue;
+                }
+                ReplyPart::ToolCall { name, input } => AnswerContent::ToolCall {
+                    id: free_id(&mut taken, || match asked.wire {
+                        Wire::Anthropic => mind.id("toolu_01", 22),
+                        Wire::OpenAiChat | Wire::OpenAiResponses => mind.id("call_", 24),
+                    }),
+                    name,
+                    input,
+                },
+                ReplyPart::ServerToolCall { name, input } => AnswerContent::ServerToolCall {
+                    id: free_id(&mut taken, || mind.id("srvtoolu_01", 22)),
+                    name,
+                    input,
+                },
+                ReplyPart::WebSearchResult => AnswerContent::WebSearchResult {
+                    call_id: question.heard.open_server_call().unwrap_or_default(),
+                },
+            };
+            let tokens = match &content {
+                AnswerContent::ToolCall { name, input, .. }
+                | AnswerContent::ServerToolCall { name, input, .. } => {
+                    12 + scale.text(name) + scale.text(input)
+                }
+                _ => 0,
+            };
+            if tokens > left {
+                answer.stop = at_limit;
+                return;
+            }
+            answer.output_tokens += tokens;
+            answer.blocks.push(AnswerBlock { content, tokens });
+        }
+    }
+
+    fn compaction_block(
+        &self,
+        asked: &Asked,
+        question: &Question,
+        content: Option<String>,
+        answer: &mut Answer,
+    ) {
+        let text = digest(&[content.as_deref().unwrap_or_default().as_bytes()]);
+        let tokens = content.as_ref().map_or(0, |text| asked.scale.text(text));
+        let (encrypted, signature) =
+            anthropic::seal(&self.signer, &question.heard.covered(), &text);
+        answer.stop = Stop::Compaction;
+        answer.output_tokens = tokens;
+        answer.blocks.push(AnswerBlock {
+            content: AnswerContent::Compaction {
+                content,
+                encrypted,
+                signature,
+            },
+            tokens,
+        });
+    }
+}
+
+/// An id that no call of the conversation has.
+fn free_id(taken: &mut Vec<String>, mut drawn: impl FnMut() -> String) -> String {
+    loop {
+        let id = drawn();
+        if !taken.contains(&id) {
+            taken.push(id.clone());
+            return id;
+        }
+    }
+}
+
+/// The text before the first stop sequence in it.
+fn up_to_stop(mut text: String, sequences: &[String]) -> (String, Option<String>) {
+    let first = sequences
+        .iter()
+        .filter(|sequence| !sequence.is_empty())
+        .filter_map(|sequence| Some((text.find(sequence.as_str())?, sequence)))
+        .min_by_key(|(at, _)| *at);
+    match first {
+        Some((at, sequence)) => {
+            text.truncate(at);
+            (text, Some(sequence.clone()))
+        }
+        None => (text, None),
+    }
+}
+
+/// The part of a text that so many of its tokens make.
+fn share(text: &str, tokens: u64, of: u64) -> String {
+    let bytes = text.len() as u64 * tokens / of.max(1);
+    let end = text.floor_char_boundary(usize::try_from(bytes).unwrap_or(usize::MAX));
+    text.get(..end).unwrap_or_default().to_owned()
+}
