@@ -146,7 +146,8 @@ pub(super) fn memory_change(version: &Version, at: Time) -> Change {
     Change::Memory(MemoryRow {
         version: u64::from(memory.version),
         covered_count: memory.cover.messages as u64,
-        digest: digest_bytes(&memory.cover.digest),
+        // A memory was held against its history before it gets here, and with it the digest.
+        digest: Digest::from_hex(&memory.cover.digest).map_or([0; 32], |digest| *digest.as_bytes()),
         origin: version.origin.name().to_owned(),
         json: memory.to_json(),
         markdown: markdown::render(memory),
@@ -242,16 +243,4 @@ pub(super) fn version_of(row: &MemoryRow, settings: &Settings) -> Result<Version
     memory.version = u32::try_from(row.version).unwrap_or(u32::MAX);
     let origin = VersionOrigin::from_name(&row.origin).unwrap_or(VersionOrigin::Given);
     Ok(Version::new(memory, origin, settings))
-}
-
-/// The bytes of a digest that is written in hexadecimal; zeros for what is none.
-fn digest_bytes(hex: &str) -> [u8; 32] {
-    let mut bytes = [0; 32];
-    for (byte, pair) in bytes.iter_mut().zip(hex.as_bytes().chunks(2)) {
-        *byte = str::from_utf8(pair)
-            .ok()
-            .and_then(|pair| u8::from_str_radix(pair, 16).ok())
-            .unwrap_or(0);
-    }
-    bytes
 }
