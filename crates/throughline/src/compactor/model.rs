@@ -274,7 +274,10 @@ impl ModelCompactor {
             () = stop.cancelled() => return Err(CallFailure::new(FailureClass::Cancelled)),
         }
         let asked = self.asked(ask.slot);
-        let options = CallOptions::cancelled_by(stop.clone()).delivery(Delivery::Streamed);
+        // The job says when it is tried again: after another look at what the conversation waits for.
+        let options = CallOptions::cancelled_by(stop.clone())
+            .delivery(Delivery::Streamed)
+            .attempts_max(1);
         let reply = match asked
             .client
             .send(self.body(ask, live).into(), options)
@@ -348,7 +351,7 @@ impl Compactor for ModelCompactor {
             match self.call(ask, &live, &stop, &mut calls).await {
                 Ok(answer) => job.answer(&answer),
                 Err(failure) => {
-                    retry_after_ms = failure.retry_after_ms.or(retry_after_ms);
+                    retry_after_ms = failure.retry_after_ms;
                     job.failed(failure);
                 }
             }

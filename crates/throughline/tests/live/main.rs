@@ -13,5 +13,7 @@ mod killed;
 mod local;
 mod resume;
 mod soak;
+mod thinking;
 mod turns;
+mod updates;
 mod world;
