@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use throughline_engine::{Compactor as EngineCompactor, Engine, Pin, Settings, Snapshot};
 use throughline_memory::document::{Memory, Status};
-use throughline_providers::client::Client;
+use throughline_providers::client::{CallOptions, Client};
+use throughline_providers::error::CallError;
+use throughline_providers::models::catalogue_overrides;
 use throughline_store::{ForkPoint, MemoryStore, NewSession, SessionId, Store, StoreError, Writer};
 use throughline_transcript::catalogue::Catalogue;
 use throughline_transcript::convert::CacheTtl;
@@ -149,6 +151,40 @@ impl SessionBuilder {
     pub fn window(mut self, tokens: u64) -> Self {
         self.window = Some(tokens);
         self
+    }
+
+    /// Asks the provider what it says of the model: window, longest answer, abilities. That counts for more than what the
+    /// catalogue says, and for less than [`SessionBuilder::window`]. To be called when catalogue and window are set.
+    ///
+    /// Worth it for local servers, whose windows are settings of theirs (llama.cpp, vLLM, LM Studio, Ollama). One that
+    /// does not tell the window leaves it as it was.
+    ///
+    /// # Errors
+    /// If the provider has no list of models, or does not answer.
+    pub async fn learn_model(mut self) -> Result<Self, CallError> {
+        let models = self.client.models(&CallOptions::default()).await?;
+        let date = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
+        let known = self.window_of_catalogue();
+        let learnt = catalogue_overrides(&models, &self.catalogue, "this endpoint", &date);
+        match Catalogue::clone(&self.catalogue).extended(&learnt) {
+            Ok(catalogue) => self.catalogue = Arc::new(catalogue),
+            Err(error) => tracing::warn!(%error, "what the provider says of its models"),
+        }
+        let told = match models.as_slice() {
+            // A server of one model answers with that, whatever it is asked for.
+            [only] => self.window_of_catalogue().or(only.window),
+            _ => self.window_of_catalogue(),
+        };
+        if told != known {
+            // Said like this it is stored with the session, which is then resumed with the same window.
+            self.window = self.window.or(told);
+        }
+        Ok(self)
+    }
+
+    fn window_of_catalogue(&self) -> Option<u64> {
+        let model = self.catalogue.find(&self.frame.model);
+        model.map(|model| model.window)
     }
 
     /// Changes when and how the session is compacted.

@@ -10,6 +10,7 @@ mod elsewhere;
 mod faults;
 mod histories;
 mod killed;
+mod learnt;
 mod local;
 mod resume;
 mod soak;
