@@ -176,7 +176,7 @@ impl SessionBuilder {
             _ => self.window_of_catalogue(),
         };
         if told != known {
-            // Said like this it is stored with the session, which is then resumed with the same window.
+            // It is stored with the session, which is then resumed with the same window.
             self.window = self.window.or(told);
         }
         Ok(self)
@@ -230,7 +230,7 @@ impl SessionBuilder {
         let of_model = self.settings_of_model(&frame);
         let mut settings = of_model.clone();
         self.change(&mut settings);
-        let kept = self.kept(kept::difference(&of_model, &settings));
+        let kept = self.kept(&of_model, &settings);
         let new = self.new_session(&id, &frame, clock.now().ms(), &kept);
         self.store.create(new, Vec::new()).await?;
         let writer = self.store.open(&id, self.open_wait).await?;
@@ -325,7 +325,7 @@ impl SessionBuilder {
         let of_model = self.settings_of_model(&frame);
         let mut settings = of_model.clone();
         self.change(&mut settings);
-        let mut kept = self.kept(kept::difference(&of_model, &settings));
+        let mut kept = self.kept(&of_model, &settings);
         kept.pins = parent.pins.iter().map(KeptPin::from).collect();
         let mut new = self.new_session(&id, &frame, now.ms(), &kept);
         new.parent = Some(ForkPoint {
@@ -380,7 +380,12 @@ impl SessionBuilder {
         }
     }
 
-    fn kept(&self, begun: serde_json::Map<String, serde_json::Value>) -> Kept {
+    fn kept(&self, of_model: &Settings, settings: &Settings) -> Kept {
+        let mut begun = kept::difference(of_model, settings);
+        if self.window.is_some() {
+            // It counts whatever the catalogue says by the time that the session is resumed.
+            begun.extend(kept::of_window(settings));
+        }
         Kept {
             is_memory_in_system: self.frame.memory_place == MemoryPlace::SystemPrompt,
             caching: caching_name(self.frame.caching).map(str::to_owned),

@@ -116,6 +116,13 @@ pub(super) fn difference(before: &Settings, after: &Settings) -> Map<String, Val
         .collect()
 }
 
+/// What a window decides.
+pub(super) fn of_window(settings: &Settings) -> impl Iterator<Item = (String, Value)> {
+    const NAMES: [&str; 3] = ["window", "output_reserve", "memory_tokens_max"];
+    let all = fields(settings).into_iter();
+    all.filter(|(name, _)| NAMES.contains(&name.as_str()))
+}
+
 const OF_THE_MODEL: [&str; 6] = [
     "window",
     "output_reserve",
