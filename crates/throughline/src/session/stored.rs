@@ -4,11 +4,11 @@ use std::str;
 
 use bytestring::ByteString;
 use serde::{Deserialize, Serialize};
-use throughline_engine::{Adoption, Pin, Settings, Snapshot, Time, Version, VersionOrigin};
+use throughline_engine::{Adoption, Before, Pin, Settings, Snapshot, Time, Version, VersionOrigin};
 use throughline_memory::document::Memory;
 use throughline_memory::redact::Redactor;
 use throughline_memory::render::markdown;
-use throughline_store::{Change, Loaded, MemoryRow, NewMessage, StoredMessage};
+use throughline_store::{Change, Loaded, MemoryRow, NewMessage, SessionId, Store, StoredMessage};
 use throughline_transcript::digest::{Chain, Digest};
 use throughline_transcript::formats::request::read_message;
 use throughline_transcript::json::Raw;
@@ -16,6 +16,9 @@ use throughline_transcript::message::{Block, Content, Message, Role, ToolInput};
 use throughline_transcript::request::{Shortened, shorten};
 use throughline_transcript::text::head;
 use throughline_transcript::wire::Wire;
+
+use super::kept::KeptAdoption;
+use crate::error::OpenError;
 
 /// Of a message so much can be searched, bytes.
 const SEARCHED_BYTES_MAX: usize = 64 * 1024;
@@ -235,6 +238,46 @@ pub(super) fn quoted_range(loaded: &Loaded) -> Option<std::ops::Range<u64>> {
     let state: AdoptionState = serde_json::from_str(&adoption.state).ok()?;
     let (first, end) = state.quoted?;
     Some(first as u64..end as u64)
+}
+
+/// What requests were made with before the memory that now stands for `covered` messages.
+pub(super) async fn before(
+    store: &dyn Store,
+    id: &SessionId,
+    adoption: KeptAdoption,
+    covered: u64,
+    settings: &Settings,
+) -> Result<Before, OpenError> {
+    let corrupt = |what| OpenError::Corrupt {
+        id: id.to_string(),
+        what,
+    };
+    let version = match adoption.version {
+        Some(number) => {
+            let row = store.memory(id, u64::from(number)).await?;
+            Some(version_of(&row, settings).map_err(corrupt)?)
+        }
+        None => None,
+    };
+    let first = version.as_ref().map_or(0, Version::cover) as u64;
+    let chain = match first.checked_sub(1) {
+        Some(last) => Digest::from_bytes(store.message(id, last).await?.digest),
+        None => Chain::new().digest(),
+    };
+    let messages = |stored: Vec<StoredMessage>| stored.iter().filter_map(message_of).collect();
+    let quoted = match adoption.quoted {
+        Some((first, end)) => {
+            let stored = store.messages(id, first as u64..end as u64).await?;
+            Some((first, messages(stored)))
+        }
+        None => None,
+    };
+    Ok(Before {
+        version,
+        quoted,
+        chain,
+        messages: messages(store.messages(id, first..covered).await?),
+    })
 }
 
 pub(super) fn version_of(row: &MemoryRow, settings: &Settings) -> Result<Version, String> {
