@@ -10,7 +10,7 @@ use crate::change::Change;
 use crate::error::{ErrorKind, StoreError};
 use crate::limits::{SEARCH_BYTES_MAX, TITLE_BYTES_MAX};
 use crate::search::{Hit, Place, Scope, Search, Shelf};
-use crate::session::{ForkPoint, SessionId};
+use crate::session::ForkPoint;
 use crate::store::{Page, Store};
 
 /// Checks a store that has no sessions yet.

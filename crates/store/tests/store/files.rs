@@ -5,9 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use throughline_store::testing::{Home, adoption, append, id, memory, message, session};
-use throughline_store::{
-    Change, Durability, ErrorKind, FileStore, NewMessage, Page, SessionId, StoreError,
-};
+use throughline_store::{Change, Durability, ErrorKind, FileStore, NewMessage, Page, StoreError};
 
 use crate::homes::InFiles;
 use crate::processes::{Kind, part, place, run};

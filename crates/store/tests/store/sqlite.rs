@@ -4,10 +4,9 @@ use std::fs;
 use std::time::Duration;
 
 use sqlx::{Connection, SqliteConnection};
-use throughline_store::testing::{Home, append, id, memory, message, session};
+use throughline_store::testing::{Home, append, id, memory, session};
 use throughline_store::{
-    Access, Change, Durability, ErrorKind, Page, SessionId, SqliteStore, SqliteStoreOptions, Store,
-    StoreError,
+    Access, Change, Durability, ErrorKind, Page, SqliteStore, SqliteStoreOptions, Store, StoreError,
 };
 
 use crate::homes::InSqlite;
