@@ -253,6 +253,7 @@ impl Engine {
                 | Input::Configured(_)
                 | Input::FrameChanged
                 | Input::Given(_)
+                | Input::Before(_)
                 | Input::Pin(_)
                 | Input::Unpin { .. }
         );
@@ -269,6 +270,7 @@ impl Engine {
             Input::WaitedEnough => self.waited_enough(now),
             Input::Compact(compaction) => self.compaction_wanted(now, compaction),
             Input::Cancel => self.cancelled(),
+            Input::Before(before) => self.before(*before),
             Input::Undo => self.undo(),
             Input::Pin(pin) => self.pin(pin),
             Input::Unpin { id } => self.unpin(&id),

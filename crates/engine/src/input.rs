@@ -1,12 +1,14 @@
 //! What can happen to a session.
 
 use throughline_memory::document::Memory;
+use throughline_transcript::digest::Digest;
 use throughline_transcript::message::Message;
 use throughline_transcript::usage::ContextSize;
 
 use crate::event::UpdateFailure;
 use crate::output::Ticket;
 use crate::settings::Settings;
+use crate::version::Version;
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -61,6 +63,9 @@ pub enum Input {
     Compact(Compaction),
     /// Give up what is being built.
     Cancel,
+    /// What requests were made with before the last swap, as it was stored: it can be taken back now, in another process
+    /// too, and after a later one was taken back. Nothing happens if it does not fit.
+    Before(Box<Before>),
     /// Take the last swap back.
     Undo,
     /// Keep a fact in the ledger.
@@ -91,6 +96,19 @@ pub struct Compaction {
     pub by: By,
     /// Whether the memory is swapped in.
     pub swapping: Swapping,
+}
+
+/// What requests were made with before a swap.
+#[derive(Clone, Debug)]
+pub struct Before {
+    /// The memory of then, if there was one.
+    pub version: Option<Version>,
+    /// The messages that were quoted behind it, and the index of the first.
+    pub quoted: Option<(usize, Vec<Message>)>,
+    /// Digest of what it stands for.
+    pub chain: Digest,
+    /// The messages that the swap covered.
+    pub messages: Vec<Message>,
 }
 
 /// Who asks for a compaction.

@@ -43,7 +43,7 @@ pub use engine::{Engine, Preview, Snapshot, Status};
 pub use event::{
     BuildKind, Dropped, Event, Halt, Outcome, Reason, Refused, Skipped, UpdateFailure,
 };
-pub use input::{By, Compaction, Input, Pin, Swapping};
+pub use input::{Before, By, Compaction, Input, Pin, Swapping};
 pub use output::{Adoption, Order, Output, Plan, Ticket, UpdateOrder, Waited};
 pub use phase::{Phase, PhaseDetector};
 pub use settings::{Compactor, Economy, EconomyRule, Fallback, Mode, Settings, Step, Triggers};

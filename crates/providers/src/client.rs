@@ -121,6 +121,8 @@ pub struct CallOptions {
     pub idle_timeout: Option<Duration>,
     /// Whether the answer is streamed.
     pub delivery: Delivery,
+    /// Most times that the request is sent, if not as often as the [`RetryPolicy`] says.
+    pub attempts_max: Option<u32>,
 }
 
 impl CallOptions {
@@ -151,6 +153,13 @@ impl CallOptions {
     #[must_use]
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle_timeout = Some(timeout);
+        self
+    }
+
+    /// Most times that the request is sent; 1 is no retry.
+    #[must_use]
+    pub fn attempts_max(mut self, attempts: u32) -> Self {
+        self.attempts_max = Some(attempts);
         self
     }
 }
@@ -255,6 +264,8 @@ impl Client {
             headers.append(name.clone(), value.clone());
         }
         let number = inner.calls.fetch_add(1, Ordering::Relaxed);
+        let mut policy = inner.policy.clone();
+        policy.attempts_max = options.attempts_max.unwrap_or(policy.attempts_max);
         let span = info_span!(
             "call",
             wire = inner.wire.name(),
@@ -274,8 +285,8 @@ impl Client {
                 asks_for_stream: body.asks_for_stream,
             },
             credential: inner.credential.clone(),
-            policy: inner.policy.clone(),
-            backoff: Backoff::new(&inner.policy, number),
+            backoff: Backoff::new(&policy, number),
+            policy,
             cancel: options.cancel.clone(),
             response_timeout: inner.response_timeout,
             idle_timeout: options.idle_timeout.unwrap_or(inner.idle_timeout),

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::change::Change;
 use crate::memory::{Adoption, MemoryRow};
 use crate::message::NewMessage;
 use crate::session::{NewSession, SessionId};
@@ -55,13 +56,21 @@ pub const HOSTILE_TEXTS: [&str; 24] = [
     "\u{feff}\u{202e}é\u{301}",
 ];
 
-/// A session of this id.
+/// The id that is written like this.
 ///
 /// # Panics
 /// If this is no session id.
 #[expect(clippy::expect_used, reason = "a test gives an id")]
-pub fn session(id: &str, created_ms: i64) -> NewSession {
-    let id = SessionId::new(id).expect("a session id");
+pub fn id(id: &str) -> SessionId {
+    SessionId::new(id).expect("a session id")
+}
+
+/// A session of this id.
+///
+/// # Panics
+/// If this is no session id.
+pub fn session(name: &str, created_ms: i64) -> NewSession {
+    let id = id(name);
     NewSession {
         title: format!("Session {id}"),
         head: format!(r#"{{"model":"m","session":"{id}"}}"#).into(),
@@ -82,6 +91,18 @@ pub fn message(number: u64, text: &str) -> NewMessage {
         at_ms: (!number.is_multiple_of(3)).then_some(1_000 + number as i64),
         sent: number.is_multiple_of(5).then(|| format!("{json} ").into()),
         ..NewMessage::new(json, digest(number), role, text, 1 + (number % 7) as u32)
+    }
+}
+
+/// Adds a message with each of these texts behind so many messages.
+pub fn append(expected_count: u64, texts: &[&str]) -> Change {
+    let messages = (expected_count..)
+        .zip(texts)
+        .map(|(number, text)| message(number, text))
+        .collect();
+    Change::Append {
+        expected_count,
+        messages,
     }
 }
 

@@ -52,6 +52,7 @@ pub struct LiveRequest {
     pub(crate) memory: Option<Arc<str>>,
     pub(crate) messages: Vec<Raw>,
     pub(crate) traffic: Traffic,
+    pub(crate) window: u64,
 }
 
 impl LiveRequest {
@@ -59,6 +60,12 @@ impl LiveRequest {
     #[must_use]
     pub fn frame(&self) -> &Frame {
         &self.frame
+    }
+
+    /// The window that the session goes by, tokens.
+    #[must_use]
+    pub fn window(&self) -> u64 {
+        self.window
     }
 
     /// Waits until the conversation itself waits for nothing: a compactor makes its calls after this, so that they do not

@@ -256,7 +256,7 @@ impl Session {
         self.command(Command::Cancel).await
     }
 
-    /// Takes the last swap back.
+    /// Takes the last swap back; called again, the one before it.
     ///
     /// # Errors
     /// If there is none, or it cannot be stored.

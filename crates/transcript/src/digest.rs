@@ -27,6 +27,12 @@ impl Digest {
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(blake3::Hash::from_bytes(bytes))
     }
+
+    /// The digest that is displayed as `hex`, if one is.
+    #[must_use]
+    pub fn from_hex(hex: &str) -> Option<Self> {
+        blake3::Hash::from_hex(hex).ok().map(Self)
+    }
 }
 
 impl fmt::Display for Digest {

@@ -27,7 +27,7 @@ mod text;
 use self::scanner::Scanner;
 pub(crate) use self::scanner::closing_quote;
 use self::text::unescape;
-pub use self::text::{Text, write_string};
+pub use self::text::{Text, quoted, write_string};
 
 /// How deep arrays and objects may be nested. Deeper input is refused with [`JsonErrorKind::TooDeep`].
 pub const NESTING_MAX: usize = 512;
@@ -123,9 +123,7 @@ impl Raw {
     /// A string that says `text`.
     #[must_use]
     pub fn string(text: &str) -> Self {
-        let mut literal = String::with_capacity(text.len() + 2);
-        write_string(text, &mut literal);
-        Self(ByteString::from(literal))
+        Self(ByteString::from(quoted(text)))
     }
 
     /// The value as it was written.

@@ -14,7 +14,7 @@ mod shorten;
 
 use crate::convert::CacheTtl;
 use crate::formats::request::list_name;
-use crate::json::{Kind, Raw, write_string};
+use crate::json::{Kind, Raw, quoted, write_string};
 use crate::splice::Splice;
 use crate::wire::Wire;
 
@@ -433,12 +433,6 @@ fn joined(system: &str, memory: Option<&str>) -> Option<String> {
         (false, None) => Some(system.to_owned()),
         (false, Some(memory)) => Some(format!("{system}\n\n{memory}")),
     }
-}
-
-fn quoted(text: &str) -> String {
-    let mut literal = String::with_capacity(text.len() + 2);
-    write_string(text, &mut literal);
-    literal
 }
 
 #[cfg(test)]

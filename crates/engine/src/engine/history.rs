@@ -9,10 +9,11 @@ use throughline_transcript::usage::ContextSize;
 
 use super::{Engine, SinceSwap};
 use crate::event::{Dropped, Event, Halt};
+use crate::input::Before;
 use crate::live::{Live, Request, recount};
 use crate::output::{Adoption, Output};
 use crate::phase::PhaseDetector;
-use crate::version::{Adopted, Version};
+use crate::version::{Adopted, Past, Version};
 
 impl Engine {
     pub(super) fn appended(&mut self, message: Message) {
@@ -145,6 +146,46 @@ impl Engine {
         {
             self.look_again();
         }
+    }
+
+    pub(super) fn before(&mut self, before: Before) {
+        let first = before.version.as_ref().map_or(0, Version::cover);
+        let mut past = Live::new(first, before.chain);
+        for message in before.messages {
+            past.push(message, &self.settings.counter);
+        }
+        let covered = self.live.first();
+        let is_fitting =
+            past.end() == covered && past.chain_at(covered) == self.live.chain_at(covered);
+        let is_its_own = before
+            .version
+            .as_ref()
+            .is_none_or(|version| version.fits(before.chain));
+        if !is_fitting || !is_its_own {
+            return;
+        }
+        let quoted = before
+            .quoted
+            .map(|(first, messages)| Request::of(first, &messages));
+        let adopted = before.version.map(|version| {
+            let adoption = Adoption {
+                epoch: self.epoch,
+                version: Some(version.memory.version),
+                cover: first,
+                at_messages: self.live.end(),
+                quoted: quoted.as_ref().map(|request| request.range),
+            };
+            let request = quoted.as_ref().map(|request| request.text.as_str());
+            Adopted::new(Arc::new(version), adoption, request, &self.settings)
+        });
+        let (messages, facts) = past.split_front(covered);
+        self.past = Some(Past {
+            adopted,
+            first,
+            chain: before.chain,
+            messages,
+            facts,
+        });
     }
 
     pub(super) fn undo(&mut self) {

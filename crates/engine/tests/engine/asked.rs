@@ -1,10 +1,11 @@
 //! Compactions that somebody asks for: focus, joining, cancelling, previews, undo, pins, edits.
 
 use throughline_engine::{
-    BuildKind, Compactor, Dropped, Event, Input, Mark, Mode, Outcome, Pin, Reason, Settings,
-    Skipped, Swapping, VersionOrigin,
+    Before, BuildKind, Compactor, Dropped, Event, Input, Mark, Mode, Outcome, Pin, Reason,
+    Settings, Skipped, Swapping, VersionOrigin,
 };
 use throughline_memory::document::{Entry, Memory};
+use throughline_transcript::digest::prefix_digests;
 
 use super::model::Model;
 use super::said::prose;
@@ -268,6 +269,52 @@ fn undo_of_the_second_swap_brings_back_the_first_memory() {
     world.restart();
     let sent_again = world.turn("And on.", "Yes.");
     assert_eq!(sent_again.plan.epoch, sent.plan.epoch);
+}
+
+#[test]
+fn what_was_before_a_swap_can_be_told_after_a_restart_if_it_fits() {
+    let mut world = talk(Compactor::Extractive);
+    world.compact(None, Swapping::AtOnce);
+    let first = world.engine.memory().unwrap().as_ref().clone();
+    more(&mut world, 10..14);
+    world.compact(None, Swapping::AtOnce);
+    let (from, to) = (first.cover(), world.engine.status().cover);
+    assert!(from < to);
+    let fitting = Before {
+        version: Some(first.clone()),
+        quoted: None,
+        chain: prefix_digests(&world.archive)[from - 1],
+        messages: world.archive[from..to].to_vec(),
+    };
+    world.restart();
+    let others = [
+        Before {
+            messages: world.archive[from..to - 1].to_vec(),
+            ..fitting.clone()
+        },
+        Before {
+            messages: world.archive[from + 1..to + 1].to_vec(),
+            ..fitting.clone()
+        },
+        Before {
+            chain: prefix_digests(&world.archive)[from],
+            ..fitting.clone()
+        },
+        Before {
+            version: None,
+            ..fitting.clone()
+        },
+    ];
+    for other in others {
+        world.input(Input::Before(Box::new(other)));
+        assert!(!world.engine.can_undo());
+    }
+    world.input(Input::Before(Box::new(fitting)));
+    assert!(world.engine.can_undo());
+    world.input(Input::Undo);
+    assert_eq!(world.memory(), &first.memory);
+    let sent = world.turn("Go on.", "Yes.");
+    assert_eq!(sent.plan.first, from);
 }
 
 fn pin(id: &str, text: &str, message: usize) -> Input {

@@ -69,7 +69,7 @@ const FAILURES_OF_SLOT_MAX: u32 = 2;
 /// The first wait after a failure that passes, where the provider names none, milliseconds; twice that after every
 /// further one.
 const WAIT_MS: u64 = 1_000;
-/// The longest wait that is thought up here. A provider may ask for a longer one.
+/// The longest wait. A provider that asks for a longer one is not asked again: by then there is more to be read.
 const WAIT_MS_MAX: u64 = 60_000;
 /// Parts of a conversation smaller than this are not worth a request; tokens.
 const PART_TOKENS_MIN: usize = 128;
@@ -191,14 +191,13 @@ impl Job {
         };
         self.reasons.push(reason);
         self.part.wait_ms = 0;
+        let asked_ms = failure.retry_after_ms.unwrap_or(0);
         match class {
             FailureClass::Cancelled => return self.give_up(None),
             FailureClass::Overflow => return self.read_less(),
-            _ if class.is_passing() => {
+            _ if class.is_passing() && asked_ms <= WAIT_MS_MAX => {
                 let own = WAIT_MS << self.part.failures.min(16);
-                self.part.wait_ms = own
-                    .min(WAIT_MS_MAX)
-                    .max(failure.retry_after_ms.unwrap_or(0));
+                self.part.wait_ms = own.min(WAIT_MS_MAX).max(asked_ms);
                 self.part.failures_of_slot += 1;
             }
             // The same request would be refused again.

@@ -530,9 +530,7 @@ fn as_string(value: &Raw) -> Raw {
     if value.kind() == Kind::String {
         return value.clone();
     }
-    let mut literal = String::new();
-    write_string(value.as_str(), &mut literal);
-    raw(literal).unwrap_or_else(|| value.clone())
+    Raw::string(value.as_str())
 }
 
 fn input_text(value: &Raw) -> ByteString {

@@ -142,27 +142,10 @@ impl Reading<'_> {
         session: i64,
         page: Page,
     ) -> Result<Vec<SupersededMessage>, StoreError> {
-        let rows = sqlx::query(
-            "SELECT sequence, superseded_ms, position, digest, at_ms, role, tokens, original, sent \
+        const ROWS: &str = "SELECT sequence, superseded_ms, position, digest, at_ms, role, tokens, original, sent \
              FROM superseded JOIN message ON key = message \
-             WHERE session = ? ORDER BY sequence LIMIT ? OFFSET ?",
-        )
-        .bind(session)
-        .bind(page.rows())
-        .bind(offset(page))
-        .fetch_all(&mut *self.transaction)
-        .await
-        .map_err(|error| self.store.error(error))?;
-        rows.iter()
-            .map(|row| {
-                let row = self.store.read(row);
-                Ok(SupersededMessage {
-                    sequence: row.number("sequence")?,
-                    superseded_ms: row.column("superseded_ms")?,
-                    message: row.message()?,
-                })
-            })
-            .collect()
+             WHERE session = ?1 ORDER BY sequence LIMIT ?2 OFFSET ?3";
+        self.page(ROWS, session, page, |row| row.superseded()).await
     }
 
     pub(super) async fn memories(
@@ -170,19 +153,10 @@ impl Reading<'_> {
         session: i64,
         page: Page,
     ) -> Result<Vec<MemoryInfo>, StoreError> {
-        let rows = sqlx::query(
-            "SELECT version, covered_count, digest, origin, created_ms, tokens FROM memory \
-             WHERE session = ? ORDER BY version LIMIT ? OFFSET ?",
-        )
-        .bind(session)
-        .bind(page.rows())
-        .bind(offset(page))
-        .fetch_all(&mut *self.transaction)
-        .await
-        .map_err(|error| self.store.error(error))?;
-        rows.iter()
-            .map(|row| self.store.read(row).memory_info())
-            .collect()
+        const ROWS: &str = "SELECT version, covered_count, digest, origin, created_ms, tokens FROM memory \
+             WHERE session = ?1 ORDER BY version LIMIT ?2 OFFSET ?3";
+        self.page(ROWS, session, page, |row| row.memory_info())
+            .await
     }
 
     pub(super) async fn memory(
@@ -204,18 +178,9 @@ impl Reading<'_> {
         session: i64,
         page: Page,
     ) -> Result<Vec<EventRow>, StoreError> {
-        let rows = sqlx::query(
-            "SELECT * FROM event WHERE session = ? AND sequence >= ? ORDER BY sequence LIMIT ?",
-        )
-        .bind(session)
-        .bind(offset(page))
-        .bind(page.rows())
-        .fetch_all(&mut *self.transaction)
-        .await
-        .map_err(|error| self.store.error(error))?;
-        rows.iter()
-            .map(|row| self.store.read(row).event())
-            .collect()
+        const ROWS: &str =
+            "SELECT * FROM event WHERE session = ?1 AND sequence >= ?3 ORDER BY sequence LIMIT ?2";
+        self.page(ROWS, session, page, |row| row.event()).await
     }
 
     pub(super) async fn usage(
@@ -223,18 +188,27 @@ impl Reading<'_> {
         session: i64,
         page: Page,
     ) -> Result<Vec<UsageRow>, StoreError> {
-        let rows = sqlx::query(
-            "SELECT * FROM usage WHERE session = ? AND sequence >= ? ORDER BY sequence LIMIT ?",
-        )
-        .bind(session)
-        .bind(offset(page))
-        .bind(page.rows())
-        .fetch_all(&mut *self.transaction)
-        .await
-        .map_err(|error| self.store.error(error))?;
-        rows.iter()
-            .map(|row| self.store.read(row).usage())
-            .collect()
+        const ROWS: &str =
+            "SELECT * FROM usage WHERE session = ?1 AND sequence >= ?3 ORDER BY sequence LIMIT ?2";
+        self.page(ROWS, session, page, |row| row.usage()).await
+    }
+
+    /// The rows of a session, `?1`, that are on a page: at most `?2` of them, after `?3`.
+    async fn page<T>(
+        &mut self,
+        rows: &'static str,
+        session: i64,
+        page: Page,
+        read: fn(&Columns<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let rows = sqlx::query(rows)
+            .bind(session)
+            .bind(page.rows())
+            .bind(offset(page))
+            .fetch_all(&mut *self.transaction)
+            .await
+            .map_err(|error| self.store.error(error))?;
+        rows.iter().map(|row| read(&self.store.read(row))).collect()
     }
 
     async fn usage_totals(&mut self, session: i64) -> Result<UsageTotals, StoreError> {
@@ -382,6 +356,14 @@ impl<'a> Columns<'a> {
             at_ms: self.column("at_ms")?,
             role: self.column("role")?,
             tokens: self.tokens()?,
+        })
+    }
+
+    fn superseded(&self) -> Result<SupersededMessage, StoreError> {
+        Ok(SupersededMessage {
+            sequence: self.number("sequence")?,
+            superseded_ms: self.column("superseded_ms")?,
+            message: self.message()?,
         })
     }
 

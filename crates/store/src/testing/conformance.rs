@@ -5,12 +5,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{HOSTILE_TEXTS, Home, adoption, memory, message, session};
+use super::{HOSTILE_TEXTS, Home, adoption, append, id, memory, message, session};
 use crate::change::Change;
 use crate::error::{ErrorKind, StoreError};
 use crate::limits::{SEARCH_BYTES_MAX, TITLE_BYTES_MAX};
 use crate::search::{Hit, Place, Scope, Search, Shelf};
-use crate::session::{ForkPoint, SessionId};
+use crate::session::ForkPoint;
 use crate::store::{Page, Store};
 
 /// Checks a store that has no sessions yet.
@@ -28,23 +28,8 @@ pub async fn conforms(home: &dyn Home) {
     concurrent_writers_of_several_sessions(home).await;
 }
 
-fn id(id: &str) -> SessionId {
-    SessionId::new(id).unwrap()
-}
-
 fn kind<T>(result: Result<T, StoreError>) -> ErrorKind {
     result.err().unwrap().kind()
-}
-
-fn append(expected_count: u64, texts: &[&str]) -> Change {
-    let messages = (expected_count..)
-        .zip(texts)
-        .map(|(number, text)| message(number, text))
-        .collect();
-    Change::Append {
-        expected_count,
-        messages,
-    }
 }
 
 async fn commits_are_whole(home: &dyn Home) {

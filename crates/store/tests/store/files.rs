@@ -4,28 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use throughline_store::testing::{Home, adoption, memory, message, session};
-use throughline_store::{
-    Change, Durability, ErrorKind, FileStore, NewMessage, Page, SessionId, StoreError,
-};
+use throughline_store::testing::{Home, adoption, append, id, memory, message, session};
+use throughline_store::{Change, Durability, ErrorKind, FileStore, NewMessage, Page, StoreError};
 
 use crate::homes::InFiles;
 use crate::processes::{Kind, part, place, run};
-
-fn id(id: &str) -> SessionId {
-    SessionId::new(id).unwrap()
-}
-
-fn append(expected_count: u64, texts: &[&str]) -> Change {
-    let messages = (expected_count..)
-        .zip(texts)
-        .map(|(number, text)| message(number, text))
-        .collect();
-    Change::Append {
-        expected_count,
-        messages,
-    }
-}
+use crate::suite::loses_nothing_when_full;
 
 #[tokio::test]
 async fn people_can_read_a_session() {
@@ -307,36 +291,8 @@ async fn fills_the_room() {
         return;
     };
     let store = kind.open(&folder, Durability::PowerLoss).await;
-    store.create(session("full", 1), vec![]).await.unwrap();
-    let mut writer = store.open(&id("full"), Duration::ZERO).await.unwrap();
-    let text = "words ".repeat(1_000);
-    let mut accepted = 0;
-    let error = loop {
-        match writer
-            .append(2, accepted, vec![message(accepted, &text)])
-            .await
-        {
-            Ok(counts) => accepted = counts.message_count,
-            Err(error) => break error,
-        }
-    };
-    assert_eq!(error.kind(), ErrorKind::Full, "{error:?}");
-    assert!(accepted > 2);
-    assert_eq!(writer.load().await.unwrap().counts.message_count, accepted);
-    // What still has room is still taken.
-    writer
-        .commit(3, vec![Change::Title("short".into())])
-        .await
-        .unwrap();
-    drop(writer);
-    let store = kind.open(&folder, Durability::PowerLoss).await;
-    let messages = store.messages(&id("full"), 0..u64::MAX).await.unwrap();
-    assert_eq!(messages.len() as u64, accepted);
-    assert!(
-        (0..)
-            .zip(&messages)
-            .all(|(number, stored)| stored.original == message(number, &text).original)
-    );
+    let reopened = kind.open(&folder, Durability::PowerLoss);
+    loses_nothing_when_full(store.as_ref(), reopened, "words ").await;
 }
 
 #[cfg(unix)]

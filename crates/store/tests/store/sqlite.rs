@@ -4,28 +4,13 @@ use std::fs;
 use std::time::Duration;
 
 use sqlx::{Connection, SqliteConnection};
-use throughline_store::testing::{Home, memory, message, session};
+use throughline_store::testing::{Home, append, id, memory, session};
 use throughline_store::{
-    Access, Change, Durability, ErrorKind, Page, SessionId, SqliteStore, SqliteStoreOptions, Store,
-    StoreError,
+    Access, Change, Durability, ErrorKind, Page, SqliteStore, SqliteStoreOptions, Store, StoreError,
 };
 
 use crate::homes::InSqlite;
-
-fn id(id: &str) -> SessionId {
-    SessionId::new(id).unwrap()
-}
-
-fn append(expected_count: u64, texts: &[&str]) -> Change {
-    let messages = (expected_count..)
-        .zip(texts)
-        .map(|(number, text)| message(number, text))
-        .collect();
-    Change::Append {
-        expected_count,
-        messages,
-    }
-}
+use crate::suite::loses_nothing_when_full;
 
 #[tokio::test]
 async fn a_newer_format_is_refused() {
@@ -121,40 +106,11 @@ async fn a_full_database_loses_nothing() {
     let mut options = SqliteStoreOptions::default();
     options.database_bytes_max = Some(600 * 1024);
     let store = SqliteStore::open_with(home.path(), options).await.unwrap();
-    store.create(session("full", 1), vec![]).await.unwrap();
-    let mut writer = store.open(&id("full"), Duration::ZERO).await.unwrap();
-    let text = "words ".repeat(2_000);
-    let mut accepted = 0;
-    let error = loop {
-        match writer
-            .append(2, accepted, vec![message(accepted, &text)])
-            .await
-        {
-            Ok(counts) => accepted = counts.message_count,
-            Err(error) => break error,
-        }
+    let reopened = async {
+        store.close().await;
+        home.open().await
     };
-    assert_eq!(error.kind(), ErrorKind::Full, "{error:?}");
-    assert!(accepted > 2);
-    assert_eq!(writer.load().await.unwrap().counts.message_count, accepted);
-    writer
-        .commit(3, vec![Change::Title("short".into())])
-        .await
-        .unwrap();
-    drop(writer);
-    store.close().await;
-    let messages = home
-        .open()
-        .await
-        .messages(&id("full"), 0..u64::MAX)
-        .await
-        .unwrap();
-    assert_eq!(messages.len() as u64, accepted);
-    assert!(
-        (0..)
-            .zip(&messages)
-            .all(|(number, stored)| stored.original == message(number, &text).original)
-    );
+    loses_nothing_when_full(&store, reopened, "longer words ").await;
 }
 
 #[tokio::test]

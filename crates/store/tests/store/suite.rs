@@ -1,11 +1,12 @@
 //! The conformance suite over every store.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use throughline_store::testing::{
-    Home, adoption, agrees_with_model, conforms, memory, message, session,
+    Home, adoption, agrees_with_model, conforms, id, memory, message, session,
 };
-use throughline_store::{Change, Durability, Scope, Search, SessionId, Shelf};
+use throughline_store::{Change, Durability, ErrorKind, Scope, Search, Shelf, Store};
 
 use crate::homes::{InFiles, InMemory, InSqlite};
 
@@ -43,7 +44,7 @@ fn sqlite_agrees_with_the_model() {
 async fn keeps_a_long_archive(home: &dyn Home, count: u64) {
     const TAIL: u64 = 7;
     let store = home.open().await;
-    let id = SessionId::new("long").unwrap();
+    let id = id("long");
     store.create(session("long", 1), vec![]).await.unwrap();
     let mut writer = store.open(&id, Duration::ZERO).await.unwrap();
     for start in (0..count).step_by(1_000) {
@@ -98,4 +99,42 @@ async fn a_long_archive() {
 async fn a_very_long_archive() {
     keeps_a_long_archive(&InFiles::new(Durability::ProcessKill), 100_000).await;
     keeps_a_long_archive(&InSqlite::new(Durability::ProcessKill), 100_000).await;
+}
+
+/// Fills a store that has little room with long messages, and finds that what was accepted is there. What still has room
+/// is still taken.
+pub(crate) async fn loses_nothing_when_full(
+    store: &dyn Store,
+    reopened: impl Future<Output = Arc<dyn Store>>,
+    word: &str,
+) {
+    store.create(session("full", 1), vec![]).await.unwrap();
+    let mut writer = store.open(&id("full"), Duration::ZERO).await.unwrap();
+    let text = word.repeat(1_000);
+    let mut accepted = 0;
+    let error = loop {
+        match writer
+            .append(2, accepted, vec![message(accepted, &text)])
+            .await
+        {
+            Ok(counts) => accepted = counts.message_count,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::Full, "{error:?}");
+    assert!(accepted > 2);
+    assert_eq!(writer.load().await.unwrap().counts.message_count, accepted);
+    writer
+        .commit(3, vec![Change::Title("short".into())])
+        .await
+        .unwrap();
+    drop(writer);
+    let store = reopened.await;
+    let messages = store.messages(&id("full"), 0..u64::MAX).await.unwrap();
+    assert_eq!(messages.len() as u64, accepted);
+    assert!(
+        (0..)
+            .zip(&messages)
+            .all(|(number, stored)| stored.original == message(number, &text).original)
+    );
 }

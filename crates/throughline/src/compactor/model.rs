@@ -152,24 +152,29 @@ impl ModelCompactor {
         self
     }
 
-    fn window_tokens(&self) -> u64 {
+    fn window_tokens(&self, live: &LiveRequest) -> u64 {
         let of_model = self.catalogue.find(&self.main.model);
         self.window
             .or(of_model.map(|model| model.window))
+            .or(self.is_model_of(live).then_some(live.window))
             .unwrap_or(UNKNOWN_WINDOW)
     }
 
+    /// Whether the model is that of the conversation.
+    fn is_model_of(&self, live: &LiveRequest) -> bool {
+        self.main.model == live.frame.settings().model
+            && self.main.client.wire() == live.frame.wire()
+    }
+
     fn style(&self, order: &UpdateOrder, live: &LiveRequest) -> Style {
-        let is_same = self.main.model == live.frame.settings().model
-            && self.main.client.wire() == live.frame.wire();
-        if order.live.tokens > self.window_tokens() / 10 * 9 {
+        if order.live.tokens > self.window_tokens(live) / 10 * 9 {
             // Together with an instruction and an answer the live request would not fit.
             return Style::Forked;
         }
         match self.styling {
             Styling::Forked => Style::Forked,
             Styling::PrefixSharing => Style::PrefixSharing,
-            Styling::Auto if !is_same => Style::Forked,
+            Styling::Auto if !self.is_model_of(live) => Style::Forked,
             Styling::Auto => self.cheaper(order, live),
         }
     }
@@ -274,7 +279,10 @@ impl ModelCompactor {
             () = stop.cancelled() => return Err(CallFailure::new(FailureClass::Cancelled)),
         }
         let asked = self.asked(ask.slot);
-        let options = CallOptions::cancelled_by(stop.clone()).delivery(Delivery::Streamed);
+        // The job says when it is tried again: after another look at what the conversation waits for.
+        let options = CallOptions::cancelled_by(stop.clone())
+            .delivery(Delivery::Streamed)
+            .attempts_max(1);
         let reply = match asked
             .client
             .send(self.body(ask, live).into(), options)
@@ -309,7 +317,7 @@ impl Compactor for ModelCompactor {
         stop: CancellationToken,
     ) -> Compacted {
         let style = self.style(&order, &live);
-        let window = self.window_tokens();
+        let window = self.window_tokens(&live);
         let mut limits = Limits::new(order.order.tokens_max as usize, window as usize);
         limits.attempts_max = self.attempts_max;
         if let Some(tokens) = self.answer_tokens {
@@ -348,7 +356,7 @@ impl Compactor for ModelCompactor {
             match self.call(ask, &live, &stop, &mut calls).await {
                 Ok(answer) => job.answer(&answer),
                 Err(failure) => {
-                    retry_after_ms = failure.retry_after_ms.or(retry_after_ms);
+                    retry_after_ms = failure.retry_after_ms;
                     job.failed(failure);
                 }
             }

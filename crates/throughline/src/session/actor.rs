@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::effects::Finished;
-use super::kept::{Compared, Kept, KeptPin};
+use super::kept::{Compared, Kept, KeptAdoption, KeptPin};
 use super::stored;
 use super::turn::{Prepared, PreparedAgain};
 use super::{Answered, Command, Shown};
@@ -73,9 +73,10 @@ pub(super) struct Actor {
     turns: u64,
     wait_until: Option<(Waited, Instant)>,
     costs: Costs,
-    /// Tokens that swaps have taken out of the requests: in all, and by the last one.
+    /// Tokens that swaps have taken out of the requests.
     removed_tokens: u64,
-    removed_last: u64,
+    /// What requests are made with.
+    present: KeptAdoption,
 }
 
 /// Who makes a memory.
@@ -122,6 +123,10 @@ impl Actor {
         events: broadcast::Sender<SessionEvent>,
     ) -> Self {
         let compared = parts.kept.compared;
+        let present = KeptAdoption {
+            version: engine.memory().map(|version| version.memory.version),
+            ..KeptAdoption::default()
+        };
         let costs = Costs {
             without_compaction: compared.without(),
             ..parts.costs.clone()
@@ -142,7 +147,7 @@ impl Actor {
             wait_until: None,
             costs,
             removed_tokens: compared.removed_tokens,
-            removed_last: compared.removed_last,
+            present,
         }
     }
 
@@ -227,14 +232,7 @@ impl Actor {
                 let _ = answer.send(self.engine.preview());
             }
             Command::Undo(answer) => {
-                let result = if self.engine.can_undo() {
-                    self.handle(Input::Undo);
-                    self.drain().await;
-                    self.parts.kept.undone_versions = self.expected_version();
-                    self.keep().await
-                } else {
-                    Err(SessionError::NothingToUndo)
-                };
+                let result = self.undo().await;
                 let _ = answer.send(result);
             }
             Command::Pin(pin, answer) => {
@@ -286,6 +284,30 @@ impl Actor {
                 let _ = answer.send(Ok(()));
             }
         }
+    }
+
+    async fn undo(&mut self) -> Result<(), SessionError> {
+        let Some(before) = self.parts.kept.before.last().copied() else {
+            return Err(SessionError::NothingToUndo);
+        };
+        if !self.engine.can_undo() {
+            let covered = self.engine.status().cover as u64;
+            let settings = self.engine.settings();
+            let id = self.parts.writer.id();
+            let store = self.parts.store.as_ref();
+            let before = stored::before(store, id, before, covered, settings).await?;
+            self.handle(Input::Before(Box::new(before)));
+        }
+        if !self.engine.can_undo() {
+            return Err(SessionError::NothingToUndo);
+        }
+        self.parts.kept.before.pop();
+        self.present = before;
+        self.removed_tokens = self.removed_tokens.saturating_sub(before.removed_tokens);
+        self.handle(Input::Undo);
+        self.drain().await;
+        self.parts.kept.undone_versions = self.expected_version();
+        self.keep().await
     }
 
     fn compact(&mut self, compaction: Compaction, answer: Answered<Outcome>) {
@@ -362,6 +384,13 @@ impl Actor {
             }
         })?;
         self.stop_tasks().await;
+        self.present = KeptAdoption {
+            version: adoption.version,
+            ..KeptAdoption::default()
+        };
+        // What stood before it stood for messages that are gone.
+        self.parts.kept.before.clear();
+        self.push_kept();
         self.engine = Engine::restore(settings, snapshot);
         self.tell_overhead();
         self.drain().await;
@@ -376,6 +405,7 @@ impl Actor {
         self.changes.push(Change::Truncate { to_count: 0 });
         self.drain().await;
         self.parts.kept.cleared_versions = self.expected_version();
+        self.parts.kept.before.clear();
         self.keep().await
     }
 
@@ -432,11 +462,7 @@ impl Actor {
     fn push_kept(&mut self) {
         let kept = &mut self.parts.kept;
         kept.pins = self.engine.pins().iter().map(KeptPin::from).collect();
-        kept.compared = Compared::of(
-            &self.costs.without_compaction,
-            self.removed_tokens,
-            self.removed_last,
-        );
+        kept.compared = Compared::of(&self.costs.without_compaction, self.removed_tokens);
         // Names and numbers only: this cannot fail.
         let json = serde_json::to_string(kept).unwrap_or_default();
         self.changes.push(Change::Settings(json));
@@ -545,6 +571,14 @@ impl Actor {
                 let expected = self.expected_epoch();
                 self.changes
                     .push(stored::adoption_change(&adoption, expected, at));
+                let next = KeptAdoption {
+                    version: adoption.version,
+                    quoted: adoption.quoted,
+                    removed_tokens: 0,
+                };
+                self.parts.kept.adopted(self.present, next);
+                self.present = next;
+                self.push_kept();
             }
             // Truncation behind the memory is dealt with where it was asked for.
             Output::Reload { .. } => {}

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use throughline_engine::{Compactor as EngineCompactor, Engine, Pin, Settings, Snapshot};
 use throughline_memory::document::{Memory, Status};
-use throughline_providers::client::Client;
+use throughline_providers::client::{CallOptions, Client};
+use throughline_providers::error::CallError;
+use throughline_providers::models::catalogue_overrides;
 use throughline_store::{ForkPoint, MemoryStore, NewSession, SessionId, Store, StoreError, Writer};
 use throughline_transcript::catalogue::Catalogue;
 use throughline_transcript::convert::CacheTtl;
@@ -156,6 +158,40 @@ impl SessionBuilder {
         self
     }
 
+    /// Asks the provider what it says of the model: window, longest answer, abilities. That counts for more than what the
+    /// catalogue says, and for less than [`SessionBuilder::window`]. To be called when catalogue and window are set.
+    ///
+    /// Worth it for local servers, whose windows are settings of theirs (llama.cpp, vLLM, LM Studio, Ollama). One that
+    /// does not tell the window leaves it as it was.
+    ///
+    /// # Errors
+    /// If the provider has no list of models, or does not answer.
+    pub async fn learn_model(mut self) -> Result<Self, CallError> {
+        let models = self.client.models(&CallOptions::default()).await?;
+        let date = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
+        let known = self.window_of_catalogue();
+        let learnt = catalogue_overrides(&models, &self.catalogue, "this endpoint", &date);
+        match Catalogue::clone(&self.catalogue).extended(&learnt) {
+            Ok(catalogue) => self.catalogue = Arc::new(catalogue),
+            Err(error) => tracing::warn!(%error, "what the provider says of its models"),
+        }
+        let told = match models.as_slice() {
+            // A server of one model answers with that, whatever it is asked for.
+            [only] => self.window_of_catalogue().or(only.window),
+            _ => self.window_of_catalogue(),
+        };
+        if told != known {
+            // It is stored with the session, which is then resumed with the same window.
+            self.window = self.window.or(told);
+        }
+        Ok(self)
+    }
+
+    fn window_of_catalogue(&self) -> Option<u64> {
+        let model = self.catalogue.find(&self.frame.model);
+        model.map(|model| model.window)
+    }
+
     /// Changes when and how the session is compacted.
     pub fn settings(mut self, change: impl FnOnce(&mut Settings) + Send + 'static) -> Self {
         self.changes.push(Box::new(change));
@@ -215,7 +251,7 @@ impl SessionBuilder {
         let of_model = self.settings_of_model(&frame);
         let mut settings = of_model.clone();
         self.change(&mut settings);
-        let kept = self.kept(kept::difference(&of_model, &settings));
+        let kept = self.kept(&of_model, &settings);
         let new = self.new_session(&id, &frame, clock.now().ms(), &kept);
         self.store.create(new, Vec::new()).await?;
         let writer = self.store.open(&id, self.open_wait).await?;
@@ -235,7 +271,7 @@ impl SessionBuilder {
         let of_model = self.settings_of_model(&frame);
         let mut settings = of_model.clone();
         self.change(&mut settings);
-        let kept = self.kept(kept::difference(&of_model, &settings));
+        let kept = self.kept(&of_model, &settings);
         let history = std::mem::take(&mut self.history);
         let append = stored::history(
             &history,
@@ -339,7 +375,7 @@ impl SessionBuilder {
         let of_model = self.settings_of_model(&frame);
         let mut settings = of_model.clone();
         self.change(&mut settings);
-        let mut kept = self.kept(kept::difference(&of_model, &settings));
+        let mut kept = self.kept(&of_model, &settings);
         kept.pins = parent.pins.iter().map(KeptPin::from).collect();
         let mut new = self.new_session(&id, &frame, now.ms(), &kept);
         new.parent = Some(ForkPoint {
@@ -394,7 +430,12 @@ impl SessionBuilder {
         }
     }
 
-    fn kept(&self, begun: serde_json::Map<String, serde_json::Value>) -> Kept {
+    fn kept(&self, of_model: &Settings, settings: &Settings) -> Kept {
+        let mut begun = kept::difference(of_model, settings);
+        if self.window.is_some() {
+            // It counts whatever the catalogue says by the time that the session is resumed.
+            begun.extend(kept::of_window(settings));
+        }
         Kept {
             is_memory_in_system: self.frame.memory_place == MemoryPlace::SystemPrompt,
             caching: caching_name(self.frame.caching).map(str::to_owned),

@@ -33,6 +33,9 @@ pub(super) struct Kept {
     /// Memory versions up to this one were taken back, and do not come back by themselves.
     #[serde(default)]
     pub(super) undone_versions: u64,
+    /// What requests were made with before the present memory, oldest first: what can be taken back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) before: Vec<KeptAdoption>,
     /// What the session would have cost without compaction, so far.
     #[serde(default)]
     pub(super) compared: Compared,
@@ -45,6 +48,21 @@ pub(super) struct KeptPin {
     message: usize,
 }
 
+/// A memory that requests were made with, or none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct KeptAdoption {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) version: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) quoted: Option<(usize, usize)>,
+    /// Tokens that the swap after it has taken out of the requests.
+    #[serde(default)]
+    pub(super) removed_tokens: u64,
+}
+
+/// Swaps that can be taken back, one after the other.
+const SWAPS_MAX: usize = 32;
+
 /// The session that never lets go of anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -53,20 +71,18 @@ pub(super) struct Compared {
     refused: u64,
     cost_nanodollars: u64,
     last_prompt: u64,
-    /// Tokens that swaps have taken out of the requests: in all, and by the last one.
+    /// Tokens that swaps have taken out of the requests.
     pub(super) removed_tokens: u64,
-    pub(super) removed_last: u64,
 }
 
 impl Compared {
-    pub(super) fn of(without: &Without, removed_tokens: u64, removed_last: u64) -> Self {
+    pub(super) fn of(without: &Without, removed_tokens: u64) -> Self {
         Self {
             calls: without.calls,
             refused: without.refused,
             cost_nanodollars: without.cost.nano_dollars(),
             last_prompt: without.last_prompt,
             removed_tokens,
-            removed_last,
         }
     }
 
@@ -89,6 +105,15 @@ impl Kept {
     /// What was changed while it ran.
     pub(super) fn go_on(&self, settings: &mut Settings) {
         apply(&self.changed, settings);
+    }
+
+    /// Another memory, or none, takes the place of the present one.
+    pub(super) fn adopted(&mut self, present: KeptAdoption, next: KeptAdoption) {
+        if present.version != next.version {
+            self.before.push(present);
+            let excess = self.before.len().saturating_sub(SWAPS_MAX);
+            self.before.drain(..excess);
+        }
     }
 
     /// Keeps what differs between two settings.
@@ -114,6 +139,13 @@ pub(super) fn difference(before: &Settings, after: &Settings) -> Map<String, Val
         .into_iter()
         .filter(|(name, value)| before.get(name) != Some(value))
         .collect()
+}
+
+/// What a window decides.
+pub(super) fn of_window(settings: &Settings) -> impl Iterator<Item = (String, Value)> {
+    const NAMES: [&str; 3] = ["window", "output_reserve", "memory_tokens_max"];
+    let all = fields(settings).into_iter();
+    all.filter(|(name, _)| NAMES.contains(&name.as_str()))
 }
 
 const OF_THE_MODEL: [&str; 6] = [

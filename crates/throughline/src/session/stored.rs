@@ -4,11 +4,11 @@ use std::str;
 
 use bytestring::ByteString;
 use serde::{Deserialize, Serialize};
-use throughline_engine::{Adoption, Pin, Settings, Snapshot, Time, Version, VersionOrigin};
+use throughline_engine::{Adoption, Before, Pin, Settings, Snapshot, Time, Version, VersionOrigin};
 use throughline_memory::document::Memory;
 use throughline_memory::redact::Redactor;
 use throughline_memory::render::markdown;
-use throughline_store::{Change, Loaded, MemoryRow, NewMessage, StoredMessage};
+use throughline_store::{Change, Loaded, MemoryRow, NewMessage, SessionId, Store, StoredMessage};
 use throughline_transcript::check::{CheckOptions, check_text};
 use throughline_transcript::digest::{Chain, Digest};
 use throughline_transcript::formats::request::read_message;
@@ -18,6 +18,9 @@ use throughline_transcript::request::message::{self, ToolOutput};
 use throughline_transcript::request::{Frame, Marks, Shortened, shorten};
 use throughline_transcript::text::head;
 use throughline_transcript::wire::Wire;
+
+use super::kept::KeptAdoption;
+use crate::error::OpenError;
 
 /// Of a message so much can be searched, bytes.
 const SEARCHED_BYTES_MAX: usize = 64 * 1024;
@@ -237,7 +240,8 @@ pub(super) fn memory_change(version: &Version, at: Time) -> Change {
     Change::Memory(MemoryRow {
         version: u64::from(memory.version),
         covered_count: memory.cover.messages as u64,
-        digest: digest_bytes(&memory.cover.digest),
+        // A memory was held against its history before it gets here, and with it the digest.
+        digest: Digest::from_hex(&memory.cover.digest).map_or([0; 32], |digest| *digest.as_bytes()),
         origin: version.origin.name().to_owned(),
         json: memory.to_json(),
         markdown: markdown::render(memory),
@@ -327,22 +331,50 @@ pub(super) fn quoted_range(loaded: &Loaded) -> Option<std::ops::Range<u64>> {
     Some(first as u64..end as u64)
 }
 
+/// What requests were made with before the memory that now stands for `covered` messages.
+pub(super) async fn before(
+    store: &dyn Store,
+    id: &SessionId,
+    adoption: KeptAdoption,
+    covered: u64,
+    settings: &Settings,
+) -> Result<Before, OpenError> {
+    let corrupt = |what| OpenError::Corrupt {
+        id: id.to_string(),
+        what,
+    };
+    let version = match adoption.version {
+        Some(number) => {
+            let row = store.memory(id, u64::from(number)).await?;
+            Some(version_of(&row, settings).map_err(corrupt)?)
+        }
+        None => None,
+    };
+    let first = version.as_ref().map_or(0, Version::cover) as u64;
+    let chain = match first.checked_sub(1) {
+        Some(last) => Digest::from_bytes(store.message(id, last).await?.digest),
+        None => Chain::new().digest(),
+    };
+    let messages = |stored: Vec<StoredMessage>| stored.iter().filter_map(message_of).collect();
+    let quoted = match adoption.quoted {
+        Some((first, end)) => {
+            let stored = store.messages(id, first as u64..end as u64).await?;
+            Some((first, messages(stored)))
+        }
+        None => None,
+    };
+    Ok(Before {
+        version,
+        quoted,
+        chain,
+        messages: messages(store.messages(id, first..covered).await?),
+    })
+}
+
 pub(super) fn version_of(row: &MemoryRow, settings: &Settings) -> Result<Version, String> {
     let mut memory = Memory::from_json(&row.json)
         .map_err(|error| format!("memory version {}: {error}", row.version))?;
     memory.version = u32::try_from(row.version).unwrap_or(u32::MAX);
     let origin = VersionOrigin::from_name(&row.origin).unwrap_or(VersionOrigin::Given);
     Ok(Version::new(memory, origin, settings))
-}
-
-/// The bytes of a digest that is written in hexadecimal; zeros for what is none.
-fn digest_bytes(hex: &str) -> [u8; 32] {
-    let mut bytes = [0; 32];
-    for (byte, pair) in bytes.iter_mut().zip(hex.as_bytes().chunks(2)) {
-        *byte = str::from_utf8(pair)
-            .ok()
-            .and_then(|pair| u8::from_str_radix(pair, 16).ok())
-            .unwrap_or(0);
-    }
-    bytes
 }

@@ -1,8 +1,11 @@
 //! What a session does when its window fills.
 
-use throughline::ModelCompactor;
+use std::sync::Arc;
+
 use throughline::engine::{Mode, Outcome};
+use throughline::{ModelCompactor, Session, SessionError};
 use throughline_simulator::Options;
+use throughline_store::MemoryStore;
 
 use crate::world::{MODEL, World, chatter};
 
@@ -61,6 +64,103 @@ async fn a_manual_compaction_swaps_and_can_be_taken_back() {
     assert!(session.undo().await.is_err());
     session.ask("Go on.").await.unwrap();
     assert_eq!(world.refused(), 0);
+}
+
+/// What a request is made of, by the bytes.
+async fn asked(world: &World, session: &Session) -> String {
+    session.ask("Go on.").await.unwrap();
+    let body = world.provider.ledger().pop().unwrap().body;
+    session
+        .truncate(session.status().messages - 2)
+        .await
+        .unwrap();
+    String::from_utf8(body.to_vec()).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn swaps_can_be_taken_back_one_after_the_other_also_after_a_restart() {
+    let mut seen = Vec::new();
+    for restarts in [false, true] {
+        let world = World::new(Options::new(7).without_latency());
+        let store = Arc::new(MemoryStore::new());
+        let manual = |settings: &mut throughline::engine::Settings| settings.mode = Mode::Off;
+        let mut session = world
+            .session()
+            .store(store.clone())
+            .settings(manual)
+            .start()
+            .await
+            .unwrap();
+        let mut before = Vec::new();
+        for swap in 0..3 {
+            for turn in 0..4 {
+                session.ask(chatter(swap * 4 + turn, 200)).await.unwrap();
+            }
+            let status = session.status();
+            before.push((status.cover, status.version, session.memory()));
+            let outcome = session.compact(None).await.unwrap();
+            assert!(matches!(outcome, Outcome::Committed { .. }), "{outcome:?}");
+        }
+        let mut bodies = Vec::new();
+        for (cover, version, memory) in before.into_iter().rev() {
+            if restarts {
+                let id = session.id().clone();
+                session.close().await.unwrap();
+                session = world
+                    .session()
+                    .store(store.clone())
+                    .resume(&id)
+                    .await
+                    .unwrap();
+            }
+            session.undo().await.unwrap();
+            let status = session.status();
+            assert_eq!((status.cover, status.version), (cover, version));
+            let texts = [memory, session.memory()].map(|memory| memory.map(|of| of.text.clone()));
+            assert_eq!(texts[0], texts[1]);
+            bodies.push(asked(&world, &session).await);
+        }
+        assert!(matches!(
+            session.undo().await,
+            Err(SessionError::NothingToUndo)
+        ));
+        assert_eq!(session.status().cover, 0);
+        assert_eq!(world.refused(), 0);
+        seen.push((bodies, session.costs()));
+    }
+    assert_eq!(seen[0], seen[1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_cleared_or_cut_off_does_not_come_back() {
+    for is_cleared in [true, false] {
+        let world = World::new(Options::new(7).without_latency());
+        let store = Arc::new(MemoryStore::new());
+        let mut session = world.session().store(store.clone()).start().await.unwrap();
+        for swap in 0..2 {
+            for turn in 0..4 {
+                session.ask(chatter(swap * 4 + turn, 200)).await.unwrap();
+            }
+            session.compact(None).await.unwrap();
+        }
+        if is_cleared {
+            session.clear().await.unwrap();
+        } else {
+            session.truncate(3).await.unwrap();
+        }
+        for _ in 0..2 {
+            let error = session.undo().await.unwrap_err();
+            assert!(matches!(error, SessionError::NothingToUndo), "{error:?}");
+            let id = session.id().clone();
+            session.close().await.unwrap();
+            session = world
+                .session()
+                .store(store.clone())
+                .resume(&id)
+                .await
+                .unwrap();
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

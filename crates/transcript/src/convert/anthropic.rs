@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use super::draft::{Draft, Part, Speaker, Turn, What};
-use super::text::{array, object, quoted};
+use super::text::{array, object};
 use super::writer::{Writer, Written, has_blank, index_of, is_said, native_block, server_pairs};
+use crate::json::quoted;
 use crate::message::{Content, ToolResult};
 
 /// Stands first where the conversation begins with the assistant.

@@ -1,7 +1,8 @@
 //! A neutral list: one message a line, in the product's own words.
 
-use super::text::{array, object, quoted};
+use super::text::{array, object};
 use crate::conversation::Conversation;
+use crate::json::quoted;
 use crate::message::{Author, Block, Content, Media, Message, Role, ToolInput};
 
 /// Results hold blocks, and those may hold blocks again. Below this level they are left out.

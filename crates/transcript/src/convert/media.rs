@@ -1,7 +1,7 @@
 //! Pictures and documents, from the form of one wire format to that of another.
 
-use super::text::{object, quoted};
-use crate::json::{Raw, Text};
+use super::text::object;
+use crate::json::{Raw, Text, quoted};
 use crate::message::{Block, Content};
 use crate::wire::Wire;
 

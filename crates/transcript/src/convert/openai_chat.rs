@@ -1,8 +1,9 @@
 //! Messages of the Chat Completions format.
 
 use super::draft::{Draft, Part, Speaker, What};
-use super::text::{array, object, quoted};
+use super::text::{array, object};
 use super::writer::{Writer, index_of, joined, native_block};
+use crate::json::quoted;
 use crate::message::Content;
 
 impl<'a> Writer<'a, '_> {

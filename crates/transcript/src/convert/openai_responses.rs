@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::draft::{Draft, Part, Speaker, What};
-use super::text::{array, object, quoted};
+use super::text::{array, object};
 use super::writer::{Writer, index_of, native_block};
-use crate::json::Raw;
+use crate::json::{Raw, quoted};
 use crate::message::{Content, ToolResult};
 use crate::splice::Splice;
 

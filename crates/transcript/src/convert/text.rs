@@ -2,13 +2,6 @@
 
 use crate::json::write_string;
 
-/// A string literal.
-pub(super) fn quoted(text: &str) -> String {
-    let mut literal = String::with_capacity(text.len() + 2);
-    write_string(text, &mut literal);
-    literal
-}
-
 /// An object of fields whose values are JSON already.
 pub(super) fn object(fields: &[(&str, &str)]) -> String {
     let size = fields

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::losses::Losses;
-use super::text::{array, object, quoted};
-use crate::json::Raw;
+use super::text::{array, object};
+use crate::json::{Raw, quoted};
 use crate::wire::Wire;
 
 /// Longest name of a tool that all providers take, bytes.

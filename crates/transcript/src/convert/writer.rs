@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::draft::{Part, Speaker, What, plain_result};
 use super::losses::Losses;
 use super::{Options, media, native, text, tools};
-use crate::json::{Kind, Raw, Text};
+use crate::json::{Kind, Raw, Text, quoted};
 use crate::message::{Content, Message, Role, ToolInput, ToolResult};
 use crate::wire::Wire;
 
@@ -161,7 +161,7 @@ impl<'a> Writer<'a, '_> {
 
     /// Adds a message of the user's that is not in the conversation.
     pub(super) fn say(&mut self, said: &str) {
-        let text = text::object(&[("role", "\"user\""), ("content", &text::quoted(said))]);
+        let text = text::object(&[("role", "\"user\""), ("content", &quoted(said))]);
         self.put(text, None, Speaker::User);
     }
 
@@ -342,7 +342,7 @@ impl<'a> Writer<'a, '_> {
         let value = match input {
             ToolInput::Json(raw) => raw.as_str().to_owned(),
             ToolInput::Text(text) if text.is_blank() => return "{}".to_owned(),
-            ToolInput::Text(text) => text::quoted(&text.decode()),
+            ToolInput::Text(text) => quoted(&text.decode()),
         };
         self.losses.note(
             "tool-input",

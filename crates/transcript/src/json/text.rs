@@ -210,6 +210,14 @@ fn hex4(bytes: &[u8], at: usize) -> Option<u32> {
     u32::from_str_radix(digits, 16).ok()
 }
 
+/// `text` as a JSON string literal, quotes included.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    let mut literal = String::with_capacity(text.len() + 2);
+    write_string(text, &mut literal);
+    literal
+}
+
 /// Appends `text` to `out` as a JSON string literal, quotes included.
 pub fn write_string(text: &str, out: &mut String) {
     out.push('"');

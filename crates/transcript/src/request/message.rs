@@ -1,7 +1,6 @@
 //! The messages that a session adds to its requests by itself: what a person said, what tools returned.
 
-use super::quoted;
-use crate::json::Raw;
+use crate::json::{Raw, quoted};
 use crate::wire::Wire;
 
 /// What a tool returned.

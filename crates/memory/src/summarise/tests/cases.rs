@@ -301,14 +301,33 @@ fn waits_grow_and_keep_to_what_the_provider_asks() {
             FailureClass::Server.into(),
             CallFailure {
                 class: FailureClass::RateLimit,
-                retry_after_ms: Some(90_000),
+                retry_after_ms: Some(50_000),
             }
             .into(),
             GOOD.into(),
         ],
     );
     let waits: Vec<u64> = asks.iter().map(|ask| ask.wait_ms).collect();
-    assert_eq!(waits, [0, 1_000, 90_000]);
+    assert_eq!(waits, [0, 1_000, 50_000]);
+}
+
+#[test]
+fn a_model_that_asks_for_a_long_wait_is_not_waited_for() {
+    let full = || {
+        Reply::Fails(CallFailure {
+            class: FailureClass::RateLimit,
+            retry_after_ms: Some(60_001),
+        })
+    };
+    let (outcome, asks) = play(order(&export()), vec![full()]);
+    assert_eq!((asks.len(), reasons(&outcome)), (1, vec!["rate_limit"]));
+
+    let mut with_other = order(&export());
+    with_other.has_fallback = true;
+    let (outcome, asks) = play(with_other, vec![full(), GOOD.into()]);
+    let asked: Vec<_> = asks.iter().map(|ask| (ask.slot, ask.wait_ms)).collect();
+    assert_eq!(asked, [(ModelSlot::Main, 0), (ModelSlot::Fallback, 0)]);
+    assert!(matches!(outcome.made_by, MadeBy::Model { .. }));
 }
 
 #[test]

@@ -349,6 +349,7 @@ impl Actor {
             memory: plan.memory.clone(),
             messages,
             traffic: self.parts.traffic.clone(),
+            window: self.engine.settings().window,
         }
     }
 }

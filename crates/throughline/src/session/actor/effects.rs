@@ -173,20 +173,17 @@ impl Actor {
                 pending.waited_for_model = Duration::from_millis(*waited_ms);
             }
         }
-        match &event {
-            Event::Swapped {
-                tokens_before,
-                tokens_after,
-                ..
-            } => {
-                self.removed_last = tokens_before.saturating_sub(*tokens_after);
-                self.removed_tokens += self.removed_last;
+        if let Event::Swapped {
+            tokens_before,
+            tokens_after,
+            ..
+        } = &event
+        {
+            let removed = tokens_before.saturating_sub(*tokens_after);
+            self.removed_tokens += removed;
+            if let Some(before) = self.parts.kept.before.last_mut() {
+                before.removed_tokens = removed;
             }
-            Event::Undone { .. } => {
-                let back = std::mem::take(&mut self.removed_last);
-                self.removed_tokens = self.removed_tokens.saturating_sub(back);
-            }
-            _ => {}
         }
         self.changes.push(Change::Event {
             kind: kind(&event).to_owned(),
