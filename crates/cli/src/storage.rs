@@ -30,7 +30,10 @@ pub(crate) async fn shrink(config: &Config) -> Result<u64, Failure> {
     if config.store == StoreKind::Files {
         return Ok(0);
     }
-    let size = || place.metadata().map_or(0, |metadata| metadata.len());
+    let of = |path: &Path| path.metadata().map_or(0, |metadata| metadata.len());
+    let mut log = place.clone().into_os_string();
+    log.push("-wal");
+    let size = || of(&place) + of(Path::new(&log));
     let before = size();
     let store = SqliteStore::open(&place).await.map_err(failure)?;
     store.shrink().await.map_err(failure)?;

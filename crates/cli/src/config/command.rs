@@ -143,7 +143,23 @@ fn meant(key: &Key, text: &str) -> Value {
             Value::Array(Array::from_iter(names.filter(|name| !name.is_empty())))
         }
         (Takes::Tokens | Takes::Mark, Ok(number)) => Value::from(number),
+        (Takes::Path, _) => Value::from(from_here(text)),
+        (Takes::Credential, _) => Value::from(match text.strip_prefix("file:") {
+            Some(path) => format!("file:{}", from_here(path)),
+            None => text.to_owned(),
+        }),
         _ => Value::from(text),
+    }
+}
+
+/// A path that is typed counts from the current folder, one in the file from there.
+fn from_here(path: &str) -> String {
+    if path.is_empty() || path.starts_with("~/") {
+        return path.to_owned();
+    }
+    match std::path::absolute(path) {
+        Ok(path) => path.to_string_lossy().into_owned(),
+        Err(_) => path.to_owned(),
     }
 }
 
@@ -176,6 +192,11 @@ mod tests {
             Some("recall, read_file"),
             "# mine\nmodel = \"a\" # good\n\n# later\nwindow = 1000\ntools = [\"recall\", \"read_file\"]\n",
         );
+        let here = std::env::current_dir().unwrap();
+        let expected = format!("{before}system = \"{}/p.md\"\n", here.display());
+        check("system", Some("p.md"), &expected);
+        let expected = format!("{before}credential = \"file:~/key\"\n");
+        check("credential", Some("file:~/key"), &expected);
         check("window", None, "# mine\nmodel = \"a\" # good\n");
     }
 }

@@ -25,6 +25,7 @@ type Set = fn(&mut Config, &Value, &mut Context<'_>) -> Result<(), String>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Takes {
     Text,
+    Credential,
     Path,
     Texts,
     Tokens,
@@ -78,9 +79,9 @@ pub(crate) static KEYS: &[Key] = &[
     },
     Key {
         name: "credential",
-        takes: Takes::Text,
+        takes: Takes::Credential,
         default: "the provider's usual variable, such as ANTHROPIC_API_KEY",
-        about: "Where the provider's key is: env:NAME, file:PATH (only you may read it) or keyring:SERVICE/USER",
+        about: "Where the provider's key is; only you may be able to read the file",
         example: r#""file:~/.config/throughline/key""#,
         set: |config, value, context| {
             values::credential(value, context).map(|it| config.credential = Some(it))
@@ -244,6 +245,7 @@ impl Takes {
     pub(crate) fn words(self) -> String {
         match self {
             Self::Text => "a text".to_owned(),
+            Self::Credential => "env:NAME, file:PATH or keyring:SERVICE/USER".to_owned(),
             Self::Path => {
                 "a path; ~/ is your home, other relative ones count from the file".to_owned()
             }
