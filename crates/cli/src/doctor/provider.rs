@@ -29,7 +29,10 @@ pub(super) async fn findings(wanted: &Wanted, config: &Config) -> Vec<Finding> {
     }
     let server = match connect::server(wanted, config, &catalogue) {
         Ok(Ok(server)) => server,
-        Ok(Err(_)) => return vec![no_key(model).await],
+        Ok(Err(no_key)) => {
+            let failure = local::no_key(no_key.variable, model).await;
+            return vec![Finding::of_failure("key", &failure)];
+        }
         Err(failure) => return vec![Finding::of_failure("key", &failure)],
     };
     let mut findings = vec![key(&server)];
@@ -50,11 +53,6 @@ pub(super) async fn findings(wanted: &Wanted, config: &Config) -> Vec<Finding> {
         }
     }
     findings
-}
-
-async fn no_key(model: Option<&str>) -> Finding {
-    let failure = local::no_key(None, model).await;
-    Finding::of_failure("key", &failure)
 }
 
 fn key(server: &Server) -> Finding {

@@ -141,6 +141,7 @@ fn the_doctor_says_what_is_missing_and_what_to_do() {
     assert_eq!(output.status.code(), Some(1));
     let said = stdout(&output);
     assert!(said.contains("FAIL  key"), "{said}");
+    assert!(said.contains("OPENAI_API_KEY is not set"), "{said}");
     assert!(said.contains("--model simulated"), "{said}");
     assert!(!user.data().exists(), "it only looks");
 
