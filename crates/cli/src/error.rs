@@ -10,11 +10,12 @@ use crate::output::Console;
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0    done
-  1    check: the provider would refuse the request
+  1    check: the provider would refuse the request; doctor: something is in the way
   2    the arguments are wrong, or the input cannot be read
   3    nothing to do, or the result would be no gain (no messages, nothing before the
        tail, a request that would not be smaller or would be refused)
   4    the output cannot be written
+  5    the provider does not answer or refuses, or the session is open elsewhere
   70   a mistake in this program
   130  interrupted";
 
@@ -47,6 +48,8 @@ pub(crate) enum Kind {
     NothingToDo,
     /// Make room, or write elsewhere.
     Output,
+    /// Wait, or look at the other side: the provider, or who has the session open.
+    Unavailable,
     /// Report it.
     Bug,
     /// The reader of the output has gone away: end without a word.
@@ -87,6 +90,10 @@ impl Failure {
         &self.message
     }
 
+    pub(crate) fn advice(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// A failure to write.
     pub(crate) fn writing(place: impl Display, error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
@@ -121,6 +128,7 @@ impl Failure {
             Kind::Arguments | Kind::Input => 2,
             Kind::NothingToDo => 3,
             Kind::Output => 4,
+            Kind::Unavailable => 5,
             Kind::Bug => BUG_CODE,
             Kind::ClosedPipe => 0,
         })
