@@ -114,7 +114,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "{} messages, {} tokens of them and the memory in a request, {} swaps",
         status.messages, status.tokens, status.epoch
     );
-    let outcome = agent.ask("Which sensor is broken, and since when?").await?;
+    let outcome = agent.ask("What is the calibration offset?").await?;
     println!("{}", outcome.text());
     println!("{} files", std::fs::read_dir(root.path())?.count());
     agent.session().close().await?;
@@ -124,7 +124,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// A real model decides by itself.
 fn say_what_the_model_does(provider: &SimulatedProvider, sensor: u32) {
     let file = json!({"path": format!("sensor_{sensor}.txt"), "content": "it works\n"});
-    let command = json!({"command": "rm -r /"});
+    let command = json!({"command": "reboot"});
     provider.script(
         Reply::text("I measure it.").tool_call("measure", json!({"sensor": sensor}).to_string()),
     );

@@ -75,3 +75,6 @@ impl Tools {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

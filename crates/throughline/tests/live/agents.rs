@@ -441,3 +441,58 @@ async fn answers_that_end_otherwise() {
     assert_eq!(work.log(), ["a"]);
     assert_eq!(world.refused(), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_ran_when_the_process_ended_are_gone_on_with() {
+    let store = Arc::new(MemoryStore::new());
+    let world = world();
+    let work = Work::default();
+    let builder = || {
+        let session = world.session().store(store.clone());
+        agent_on(session.open_wait(Duration::from_secs(5)), &work)
+    };
+    let agent = builder().start().await.unwrap();
+    world.provider.script(calls(&["a", "b@60"]));
+    let mut turn = agent.send("Work.");
+    while !matches!(
+        turn.next().await.unwrap().unwrap(),
+        AgentEvent::CallEnded { .. }
+    ) {}
+    let id = agent.session().id().clone();
+    // Nothing is closed or said any more.
+    drop((turn, agent));
+
+    let agent = builder().resume(&id).await.unwrap();
+    assert_eq!(agent.session().open_calls().await.unwrap().len(), 2);
+    world.provider.script(Reply::text("I see."));
+    let outcome = agent.go_on().outcome().await.unwrap();
+    assert_eq!(outcome.text(), "I see.");
+    assert_eq!(work.log(), ["a", "a", "b"]);
+    assert_eq!(world.refused(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_turn_can_be_longer_than_the_window() {
+    const TASK: &str = "Work until the harbour is dredged.";
+    let world = world();
+    let work = Work::default();
+    let session = world.session().window(12_000);
+    let agent = agent_on(session, &work)
+        .steps_max(400)
+        .start()
+        .await
+        .unwrap();
+    let long = "sand ".repeat(300);
+    for _ in 0..80 {
+        world.provider.script(calls(&[&long, "look"]));
+    }
+    world.provider.script(Reply::text("It is dredged."));
+    let outcome = agent.ask(TASK).await.unwrap();
+    assert_eq!(outcome.text(), "It is dredged.");
+    assert_eq!(work.log().len(), 160);
+    assert!(agent.session().status().epoch >= 3);
+    // The last request still says what all this is for.
+    let body = world.provider.ledger().pop().unwrap().body;
+    assert!(String::from_utf8_lossy(&body).contains(TASK));
+    assert_eq!(world.refused(), 0);
+}
