@@ -31,9 +31,9 @@ const BROKEN_OFF: &str = "This call was broken off before it had a result. Some 
 
 /// What the model is told after an answer that was cut off, in a tag: they are no words of the user's, and memories know
 /// that.
-const NOTE_OF_CUT: &str = "<program_note>\nYour last answer was cut off at its limit. A call that was not whole was not \
-                           run. Go on from there; make such a call again with less in it, in several calls if need be.\n\
-                           </program_note>";
+const NOTE_OF_CUT: &str = "<note>Your last answer was cut off at its limit. A call that was not whole was not \
+                           run. Go on from there; make such a call again with less in it, in several calls if need be.\
+                           </note>";
 
 /// What an agent may do at most.
 #[derive(Clone, Copy, Debug)]

@@ -13,8 +13,10 @@ use throughline::agent::{
     Decision, Outcome, Tool, ToolError, Tools,
 };
 use throughline::{Session, SessionBuilder, schemars};
-use throughline_simulator::{Options, Reply, Stop};
+use throughline_memory::document::Section;
+use throughline_simulator::{Options, Reply, ReplyPart, Stop};
 use throughline_store::MemoryStore;
+use throughline_transcript::json::Raw;
 use throughline_transcript::wire::Wire;
 
 use crate::world::World;
@@ -495,4 +497,84 @@ async fn one_turn_can_be_longer_than_the_window() {
     let body = world.provider.ledger().pop().unwrap().body;
     assert!(String::from_utf8_lossy(&body).contains(TASK));
     assert_eq!(world.refused(), 0);
+}
+
+/// Tools that the provider runs itself stand beside those of the agent, and pause the turn without ending it.
+#[tokio::test(start_paused = true)]
+async fn tools_of_the_provider_and_of_the_agent_work_in_one_turn() {
+    let world = world();
+    let work = Work::default();
+    let search = r#"[{"type":"web_search_20250305","name":"web_search"}]"#;
+    let session = world
+        .session()
+        .tools(Raw::parse(search.to_owned()).unwrap());
+    let agent = agent_on(session, &work).start().await.unwrap();
+    let mut searching = Reply::text("I look it up.");
+    searching.parts.push(ReplyPart::ServerToolCall {
+        name: "web_search".to_owned(),
+        input: r#"{"query":"harbours"}"#.to_owned(),
+    });
+    let mut found = Reply::default();
+    found.parts.push(ReplyPart::WebSearchResult);
+    world.provider.script(searching);
+    world
+        .provider
+        .script(found.tool_call("work", r#"{"what":"a"}"#));
+    world.provider.script(Reply::text("I see."));
+    let outcome = agent.ask("Work.").await.unwrap();
+    assert_eq!(outcome.text(), "I see.");
+    assert_eq!(work.log(), ["a"]);
+    assert_eq!(world.provider.ledger().len(), 3);
+    let body = world.provider.ledger().pop().unwrap().body;
+    let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    let names: Vec<_> = body["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| &tool["name"])
+        .collect();
+    assert_eq!(names, ["web_search", "work"]);
+    assert_eq!(world.refused(), 0);
+}
+
+/// What a person says to a call that they refuse is theirs; what the agent
+/// adds to that, and what it notes itself, is nobody's wish.
+#[tokio::test(start_paused = true)]
+async fn memories_know_what_a_person_said_and_what_the_agent_did() {
+    let world = world();
+    let work = Work::default();
+    let deciding = Deciding::default();
+    let session = world.session().max_tokens(150);
+    let agent = agent_on(session, &work)
+        .approve(deciding.clone())
+        .start()
+        .await
+        .unwrap();
+    deciding.next([Decision::Deny {
+        reason: "Never deploy on a Friday.".to_owned(),
+    }]);
+    world.provider.script(calls(&["ask deploy"]));
+    world.provider.script(Reply::text("I see."));
+    agent.ask("Deploy the harbour.").await.unwrap();
+    world.provider.script(calls(&[&"x".repeat(2_000)]));
+    world.provider.script(Reply::text("I see."));
+    agent.ask("Draw the harbour.").await.unwrap();
+    for turn in 0..6 {
+        world.provider.script(Reply::text("I see."));
+        agent.ask(crate::world::chatter(turn, 200)).await.unwrap();
+    }
+    agent.session().compact(None).await.unwrap();
+    let memory = agent.session().memory().unwrap();
+    let ledger: Vec<String> = memory
+        .memory
+        .items
+        .iter()
+        .filter(|item| item.entry.section() != Section::References)
+        .map(|item| format!("{:?}", item.entry))
+        .collect();
+    let ledger = ledger.join("\n");
+    assert!(ledger.contains("Never deploy on a Friday."), "{ledger}");
+    for not_theirs in ["another way", "cut off at its limit", "note>"] {
+        assert!(!ledger.contains(not_theirs), "{not_theirs}\n{ledger}");
+    }
 }
