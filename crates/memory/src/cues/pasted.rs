@@ -95,7 +95,7 @@ const PERSONS_TAGS: [&str; 12] = [
 ];
 
 /// Lines that clients write in the user's name.
-const INJECTED_LINES: [&str; 12] = [
+const INJECTED_LINES: [&str; 13] = [
     "[Request interrupted by user",
     "[tool output]",
     "[Conversation interrupted",
@@ -104,6 +104,7 @@ const INJECTED_LINES: [&str; 12] = [
     "The user doesn't want to proceed with this tool use",
     "The user doesn't want to take this action right now",
     "The user wants to clarify these questions",
+    "The user denied this operation",
     "Operation stopped by hook",
     "[Image #",
     "[Pasted text #",

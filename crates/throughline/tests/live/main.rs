@@ -5,7 +5,9 @@
     reason = "a helper of a test that fails is a test that fails"
 )]
 
+mod agents;
 mod begun;
+mod builtins;
 mod compaction;
 mod elsewhere;
 mod faults;
@@ -18,4 +20,5 @@ mod soak;
 mod thinking;
 mod turns;
 mod updates;
+mod windows;
 mod world;

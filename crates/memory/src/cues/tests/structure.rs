@@ -60,6 +60,18 @@ fn pasted_and_injected_text_is_not_the_persons() {
         ]
     );
     assert_eq!(
+        voices(
+            "The user denied this operation; it was not run.\nUser feedback: use the other port"
+        ),
+        [
+            (
+                Voice::Injected,
+                "The user denied this operation; it was not run.\nUser feedback:"
+            ),
+            (Voice::Person, "use the other port"),
+        ]
+    );
+    assert_eq!(
         voices("<feedback>use the other port</feedback>"),
         [
             (Voice::Injected, "<feedback>"),

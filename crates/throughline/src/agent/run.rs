@@ -1,0 +1,245 @@
+//! The loop: the model is asked, its calls are run, it is asked again.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use throughline_providers::stop::Stop;
+use throughline_transcript::message::ToolCall;
+use throughline_transcript::request::message::ToolOutput;
+use tokio::sync::Mutex;
+
+use super::Agent;
+use super::approval::Approver;
+use super::calls::{self, Called};
+use super::event::{AgentError, AgentEvent, Outcome};
+use super::tools::Tools;
+use super::turn::Teller;
+use crate::error::SendError;
+use crate::session::{Answer, Session, TurnEvent, UserInput};
+
+/// After so many answers in a row that are cut off in the middle of a call, the turn ends.
+const CUT_ANSWERS_MAX: usize = 3;
+
+/// What the model is told of a call that nobody has begun.
+const NOT_RUN: &str = "This call was not run: the user went on without it.";
+/// What the model is told of a call of which it is not known how far it came.
+const BROKEN_OFF: &str = "This call was broken off before it had a result. Some or all of what it does may have been \
+                          done: look before you make it again.";
+
+/// What the model is told after an answer that was cut off, in a tag: they are no words of the user's, and memories know
+/// that.
+const NOTE_OF_CUT: &str = "<note>Your last answer was cut off at its limit. A call that was not whole was not \
+                           run. Go on from there; make such a call again with less in it, in several calls if need be.\
+                           </note>";
+
+/// What an agent may do at most.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) steps_max: usize,
+    pub(super) call_timeout: Duration,
+    pub(super) parallel: usize,
+}
+
+/// An agent without its session.
+pub(super) struct Parts {
+    pub(super) tools: Tools,
+    pub(super) approver: Option<Arc<dyn Approver>>,
+    pub(super) limits: Limits,
+}
+
+impl Parts {
+    pub(super) fn on(self, session: Session) -> Agent {
+        Agent {
+            inner: Arc::new(Inner {
+                session,
+                tools: self.tools,
+                approver: self.approver,
+                limits: self.limits,
+                progress: Mutex::new(Progress::default()),
+            }),
+        }
+    }
+}
+
+pub(super) struct Inner {
+    pub(super) session: Session,
+    pub(super) tools: Tools,
+    pub(super) approver: Option<Arc<dyn Approver>>,
+    pub(super) limits: Limits,
+    /// Locked by the turn that is under way.
+    progress: Mutex<Progress>,
+}
+
+/// How far the open calls have come.
+#[derive(Default)]
+pub(super) struct Progress {
+    /// Ids of those that are known not to have begun.
+    pub(super) untouched: HashSet<String>,
+}
+
+/// What is to be done next.
+enum Next {
+    Ask(UserInput),
+    Run {
+        calls: Vec<ToolCall>,
+        /// What else the model is to be told.
+        note: Option<String>,
+    },
+}
+
+impl Inner {
+    pub(super) async fn send(
+        self: Arc<Self>,
+        input: UserInput,
+        teller: Teller,
+    ) -> Result<Outcome, AgentError> {
+        let mut progress = self.progress.try_lock().map_err(|_| AgentError::Busy)?;
+        let input = self.behind_open_calls(input, &progress).await?;
+        self.work(Next::Ask(input), &mut progress, &teller).await
+    }
+
+    pub(super) async fn go_on(self: Arc<Self>, teller: Teller) -> Result<Outcome, AgentError> {
+        let mut progress = self.progress.try_lock().map_err(|_| AgentError::Busy)?;
+        let calls = self.session.open_calls().await?;
+        let first = if calls.is_empty() {
+            Next::Ask(UserInput::Again)
+        } else {
+            Next::Run { calls, note: None }
+        };
+        match self.work(first, &mut progress, &teller).await {
+            Err(AgentError::Send(SendError::Empty)) => Err(AgentError::NothingOpen),
+            result => result,
+        }
+    }
+
+    /// Words of the user's, with results before them for calls that are open.
+    async fn behind_open_calls(
+        &self,
+        input: UserInput,
+        progress: &Progress,
+    ) -> Result<UserInput, AgentError> {
+        let UserInput::Text(text) = input else {
+            return Ok(input);
+        };
+        let open = self.session.open_calls().await?;
+        if open.is_empty() || text.trim().is_empty() {
+            return Ok(text.into());
+        }
+        let outputs = open
+            .iter()
+            .map(|call| ToolOutput {
+                call_id: call.id.to_string(),
+                text: match progress.untouched.contains(&*call.id) {
+                    true => NOT_RUN,
+                    false => BROKEN_OFF,
+                }
+                .to_owned(),
+                is_error: true,
+            })
+            .collect();
+        Ok(UserInput::ToolOutputs {
+            outputs,
+            text: Some(text),
+        })
+    }
+
+    async fn work(
+        &self,
+        mut next: Next,
+        progress: &mut Progress,
+        teller: &Teller,
+    ) -> Result<Outcome, AgentError> {
+        let mut steps = 0;
+        let mut cut_answers = 0;
+        loop {
+            next = match next {
+                Next::Ask(input) => {
+                    steps += 1;
+                    let answer = self.ask(input, progress, teller).await?;
+                    cut_answers = if is_cut(&answer) { cut_answers + 1 } else { 0 };
+                    match self.after(answer, steps, cut_answers) {
+                        ControlFlow::Continue(next) => next,
+                        ControlFlow::Break(outcome) => return Ok(outcome),
+                    }
+                }
+                Next::Run { calls, note } => {
+                    match calls::run(self, calls, progress, teller).await {
+                        Called::Outputs(outputs) => Next::Ask(UserInput::ToolOutputs {
+                            outputs,
+                            text: note,
+                        }),
+                        Called::Waiting(calls) => {
+                            return Ok(Outcome::WaitsForApproval { calls });
+                        }
+                    }
+                }
+            };
+        }
+    }
+
+    /// One request to the model.
+    async fn ask(
+        &self,
+        input: UserInput,
+        progress: &mut Progress,
+        teller: &Teller,
+    ) -> Result<Answer, AgentError> {
+        let mut turn = self.session.send(input).await?;
+        while let Some(event) = turn.next().await {
+            match event? {
+                TurnEvent::Model(event) => teller.tell(AgentEvent::Model(event)).await,
+                TurnEvent::Compacted => teller.tell(AgentEvent::Compacted).await,
+                TurnEvent::Done(answer) => {
+                    let calls = answer.tool_calls();
+                    progress.untouched = calls.iter().map(|call| call.id.to_string()).collect();
+                    teller.tell(AgentEvent::Answered(answer.clone())).await;
+                    return Ok(*answer);
+                }
+            }
+        }
+        Err(AgentError::Send(SendError::Closed))
+    }
+
+    /// What follows from an answer.
+    fn after(
+        &self,
+        answer: Answer,
+        steps: usize,
+        cut_answers: usize,
+    ) -> ControlFlow<Outcome, Next> {
+        if let Some(Stop::Refusal { category }) = answer.stop() {
+            let category = category.clone();
+            return ControlFlow::Break(Outcome::Declined { answer, category });
+        }
+        let calls = answer.tool_calls();
+        let is_cut = is_cut(&answer);
+        let wants_more = !calls.is_empty()
+            || answer.reply.cut_calls > 0
+            || answer.stop() == Some(&Stop::WindowExceeded)
+            // It was cut off in what is not shown: thinking, or the beginning of a call.
+            || (is_cut && answer.text().trim().is_empty());
+        if cut_answers >= CUT_ANSWERS_MAX || (is_cut && !wants_more) {
+            return ControlFlow::Break(Outcome::CutOff(answer));
+        }
+        if !wants_more {
+            return ControlFlow::Break(Outcome::Done(answer));
+        }
+        if steps >= self.limits.steps_max {
+            return ControlFlow::Break(Outcome::StepLimit { steps, calls });
+        }
+        let note = is_cut.then(|| NOTE_OF_CUT.to_owned());
+        ControlFlow::Continue(match (calls.is_empty(), note) {
+            (true, Some(note)) => Next::Ask(note.into()),
+            (_, note) => Next::Run { calls, note },
+        })
+    }
+}
+
+/// Whether something of the answer is missing at its end.
+fn is_cut(answer: &Answer) -> bool {
+    answer.reply.cut_calls > 0
+        || matches!(answer.stop(), Some(Stop::MaxTokens | Stop::WindowExceeded))
+}
