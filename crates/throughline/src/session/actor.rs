@@ -59,6 +59,7 @@ pub(super) struct Actor {
     parts: Parts,
     engine: Engine,
     events: broadcast::Sender<SessionEvent>,
+    shown: watch::Sender<Shown>,
     /// What is to be stored with the next commit.
     changes: Vec<Change>,
     /// How many of them, from the first, the store may have taken although it could not say so.
@@ -131,10 +132,12 @@ impl Actor {
             without_compaction: compared.without(),
             ..parts.costs.clone()
         };
+        let shown = seen(&engine, &costs, &parts.kept);
         Self {
             parts,
             engine,
             events,
+            shown: watch::Sender::new(shown),
             changes: Vec::new(),
             doubtful: None,
             tasks: JoinSet::new(),
@@ -163,11 +166,7 @@ impl Actor {
         self.flush().await
     }
 
-    pub(super) async fn run(
-        mut self,
-        mut inbox: mpsc::Receiver<Command>,
-        shown: watch::Sender<Shown>,
-    ) {
+    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
         loop {
             let wait_until = self.wait_until.map(|(_, until)| until);
             tokio::select! {
@@ -193,20 +192,18 @@ impl Actor {
                 }
             }
             self.drain().await;
-            if shown.send(self.shown()).is_err() {
-                // Nobody looks any more; the inbox says when nobody asks any more.
-            }
         }
     }
 
-    pub(super) fn shown(&self) -> Shown {
-        Shown {
-            status: self.engine.status(),
-            memory: self.engine.memory().cloned(),
-            costs: self.costs.clone(),
-            pins: self.engine.pins().to_vec(),
-            cleared_versions: self.parts.kept.cleared_versions,
-        }
+    /// What can be seen of the session from now on.
+    pub(super) fn watch(&self) -> watch::Receiver<Shown> {
+        self.shown.subscribe()
+    }
+
+    /// Shows where the session stands. Whoever is answered sees what has become of what was asked for.
+    fn show(&self) {
+        self.shown
+            .send_replace(seen(&self.engine, &self.costs, &self.parts.kept));
     }
 
     fn handle(&mut self, input: Input) {
@@ -543,7 +540,11 @@ impl Actor {
 
     /// Does everything that the engine says.
     async fn drain(&mut self) {
-        while let Some(output) = self.engine.poll() {
+        loop {
+            self.show();
+            let Some(output) = self.engine.poll() else {
+                break;
+            };
             self.output(output).await;
         }
     }
@@ -643,6 +644,16 @@ impl Actor {
                 result: Err(failure),
             },
         });
+    }
+}
+
+fn seen(engine: &Engine, costs: &Costs, kept: &Kept) -> Shown {
+    Shown {
+        status: engine.status(),
+        memory: engine.memory().cloned(),
+        costs: costs.clone(),
+        pins: engine.pins().to_vec(),
+        cleared_versions: kept.cleared_versions,
     }
 }
 

@@ -18,7 +18,7 @@ use throughline_transcript::json::Raw;
 use throughline_transcript::request::{self, Caching, Frame, MemoryPlace};
 use throughline_transcript::window::WINDOW_DEFAULT;
 use throughline_transcript::wire::Wire;
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -588,8 +588,8 @@ async fn launch(
     let engine = Engine::restore(settings, snapshot);
     let mut actor = Actor::new(parts, engine, events.clone());
     actor.begin().await?;
-    let (shown, status) = watch::channel(actor.shown());
-    tasks.spawn(actor.run(inbox, shown));
+    let status = actor.watch();
+    tasks.spawn(actor.run(inbox));
     Ok(Session {
         shared: Arc::new(Shared {
             id,

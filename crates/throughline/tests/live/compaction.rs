@@ -196,3 +196,32 @@ async fn traditional_mode_waits_for_the_summary_and_instant_does_not() {
         assert_eq!(waited > 0, waits, "{mode:?}: {waited} of {swaps}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_answered_is_to_be_seen_at_once() {
+    let world = World::new(Options::new(7));
+    let session = world.session().start().await.unwrap();
+    for turn in 0..6 {
+        session.ask(chatter(turn, 300)).await.unwrap();
+    }
+    session.compact(None).await.unwrap();
+    assert_eq!(session.status().epoch, 1);
+    assert!(session.memory().is_some());
+    session.pin("The port is 8431.").await.unwrap();
+    assert_eq!(session.pins().len(), 1);
+    session.undo().await.unwrap();
+    assert!(session.memory().is_none());
+    session.truncate(4).await.unwrap();
+    assert_eq!(session.status().messages, 4);
+    session.clear().await.unwrap();
+    assert_eq!(session.status().messages, 0);
+    session
+        .configure(|settings| settings.window = 50_000)
+        .await
+        .unwrap();
+    assert!(session.status().limit <= 50_000);
+    let turn = session.send("Hello.").await.unwrap();
+    assert_eq!(session.status().messages, 1);
+    turn.answer().await.unwrap();
+    assert_eq!(session.status().messages, 2);
+}
