@@ -43,6 +43,7 @@
 //! (`throughline-memory`), speaks no wire format (`throughline-providers`, `throughline-transcript`) and knows no
 //! database (`throughline-store`). It puts them together: it does what the engine says and feeds the answers back.
 
+pub mod agent;
 mod clock;
 pub mod compactor;
 pub mod costs;
@@ -53,7 +54,9 @@ mod session;
 mod traffic;
 
 pub use futures;
+pub use schemars;
 
+pub use agent::{Agent, AgentEvent, Tool, Tools};
 pub use compactor::{Compactor, ModelCompactor};
 pub use costs::Costs;
 pub use error::{OpenError, SendError, SessionError};

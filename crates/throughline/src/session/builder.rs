@@ -104,6 +104,27 @@ impl SessionBuilder {
         self
     }
 
+    /// Tools behind those that there are.
+    pub(crate) fn more_tools(mut self, tools: &[Raw]) -> Self {
+        if tools.is_empty() {
+            return self;
+        }
+        let given = self.frame.tools.iter().flat_map(Raw::array);
+        let all: Vec<String> = given
+            .chain(tools.iter().cloned())
+            .map(|tool| tool.as_str().to_owned())
+            .collect();
+        // JSON values between commas are JSON.
+        if let Ok(all) = Raw::parse(format!("[{}]", all.join(","))) {
+            self.frame.tools = Some(all);
+        }
+        self
+    }
+
+    pub(crate) fn wire(&self) -> Wire {
+        self.client.wire()
+    }
+
     /// The limit of an answer, tokens.
     pub fn max_tokens(mut self, tokens: u64) -> Self {
         self.frame.max_tokens = Some(tokens);

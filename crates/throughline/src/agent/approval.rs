@@ -1,0 +1,70 @@
+//! Who says whether a call may be run.
+
+use async_trait::async_trait;
+use throughline_transcript::message::ToolCall;
+
+/// Whether somebody has to agree before a call is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Approval {
+    /// It is run.
+    NotNeeded,
+    /// The [`Approver`] is asked.
+    Needed {
+        /// What would be done, in one line.
+        summary: String,
+    },
+}
+
+/// A call that somebody has to agree to.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ApprovalRequest {
+    /// The call.
+    pub call: ToolCall,
+    /// What would be done, in one line.
+    pub summary: String,
+}
+
+/// What becomes of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It is run.
+    Allow,
+    /// It is not run, and the model is told so.
+    Deny {
+        /// Why, for the model; empty if there is nothing to say.
+        reason: String,
+    },
+    /// Nobody can say now: the turn ends, the call stays open, and [`Agent::go_on`](super::Agent::go_on) asks again.
+    Later,
+}
+
+/// Says whether calls may be run. Asked for one call after the other, in their order, before any of them is run.
+#[async_trait]
+pub trait Approver: Send + Sync {
+    /// Whether this call may be run.
+    async fn approve(&self, request: ApprovalRequest) -> Decision;
+}
+
+/// Agrees to everything.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AllowAll;
+
+#[async_trait]
+impl Approver for AllowAll {
+    async fn approve(&self, _request: ApprovalRequest) -> Decision {
+        Decision::Allow
+    }
+}
+
+/// Nobody is there who could agree.
+pub(super) struct Nobody;
+
+#[async_trait]
+impl Approver for Nobody {
+    async fn approve(&self, _request: ApprovalRequest) -> Decision {
+        Decision::Deny {
+            reason: "it needs somebody's approval, and nobody is there to give it".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What a turn of an agent tells, and how it ends.
+
+use std::time::Duration;
+
+use throughline_providers::reply::Event;
+use throughline_transcript::message::ToolCall;
+use throughline_transcript::request::message::ToolOutput;
+
+use crate::error::{SendError, SessionError};
+use crate::session::Answer;
+
+/// Something that happens in a turn.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum AgentEvent {
+    /// What the provider sends, as it comes.
+    Model(Event),
+    /// The request was too large for the provider, and is made again from a memory. What came of this answer is void.
+    Compacted,
+    /// An answer of the model is complete and stored. Calls in it come next, if there are any.
+    Answered(Box<Answer>),
+    /// Somebody is asked whether a call may be run.
+    ApprovalAsked {
+        /// The call.
+        call: ToolCall,
+        /// What would be done, in one line.
+        summary: String,
+    },
+    /// A call begins.
+    CallStarted {
+        /// The call.
+        call: ToolCall,
+    },
+    /// A call has its result: in the order in which calls end. Calls that were not run have one too.
+    CallEnded {
+        /// The call.
+        call: ToolCall,
+        /// What the model is told.
+        output: ToolOutput,
+        /// How long it ran.
+        took: Duration,
+    },
+    /// The turn is over. The last event.
+    Done(Box<Outcome>),
+}
+
+/// How a turn has ended.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The model has said what it wanted to say.
+    Done(Answer),
+    /// The last answer is cut off: the limit of an answer was reached, or the window was full. What there is of it is
+    /// stored; a message that says so has the model go on.
+    CutOff(Answer),
+    /// The model, or a filter, declined. The same again would be declined again.
+    Declined {
+        /// What was said.
+        answer: Answer,
+        /// What for, where that is told.
+        category: Option<String>,
+    },
+    /// The model has been asked as often as it may be in one turn. Its last calls are open and were not run:
+    /// [`Agent::go_on`](super::Agent::go_on) runs them; the next message answers them as not run.
+    StepLimit {
+        /// So many times.
+        steps: usize,
+        /// The calls.
+        calls: Vec<ToolCall>,
+    },
+    /// Calls wait for somebody to agree. None of the answer's calls was run; all are open, also after a restart.
+    /// [`Agent::go_on`](super::Agent::go_on) asks again; the next message answers them as not run.
+    WaitsForApproval {
+        /// The calls that nobody has decided about.
+        calls: Vec<ToolCall>,
+    },
+}
+
+impl Outcome {
+    /// What the model said last; empty where it was still calling tools.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Done(answer) | Self::CutOff(answer) | Self::Declined { answer, .. } => {
+                answer.text()
+            }
+            Self::StepLimit { .. } | Self::WaitsForApproval { .. } => "",
+        }
+    }
+}
+
+/// A turn broke off. What was said and done until then is stored; [`Agent::go_on`](super::Agent::go_on) takes it up.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// Another turn of the agent is under way.
+    #[error("the agent is working on another message already")]
+    Busy,
+    /// Everything is answered, and no call is open.
+    #[error("there is nothing to go on with")]
+    NothingOpen,
+    /// The model was not asked, or did not answer.
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// The session cannot be read.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
