@@ -1,5 +1,7 @@
 //! What was typed. What it means is decided by the commands.
 
+pub(crate) mod chat;
+
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -30,6 +32,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Chat(Box<chat::Chat>),
     Demo(Demo),
     Compact(Compact),
     Inspect(Inspect),

@@ -5,6 +5,10 @@
     reason = "the helpers of tests fail by panicking, as tests do"
 )]
 
+#[path = "cli/chat.rs"]
+mod chat;
+#[path = "cli/pty.rs"]
+mod pty;
 #[path = "cli/simulate.rs"]
 mod simulate;
 

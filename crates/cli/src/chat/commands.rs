@@ -36,18 +36,46 @@ pub(crate) enum Command {
 /// Name, arguments, and what it does: what `/help`, the completion and the parser know.
 pub(crate) const ALL: [(&str, &str, &str); 15] = [
     ("/memory", "", "show the memory that requests are made with"),
-    ("/compact", "[FOCUS]", "make a memory now, about FOCUS, and swap it in"),
-    ("/preview", "[FOCUS]", "make one and show what a swap would do; /compact swaps it in"),
+    (
+        "/compact",
+        "[FOCUS]",
+        "make a memory now, about FOCUS, and swap it in",
+    ),
+    (
+        "/preview",
+        "[FOCUS]",
+        "make one and show what it would change; /compact swaps it in",
+    ),
     ("/undo", "", "take the last swap back"),
     ("/pin", "TEXT", "keep a fact in every memory from now on"),
     ("/unpin", "[N]", "list the pinned facts, or let number N go"),
-    ("/search", "TEXT", "look for words in all messages and memories of this session"),
-    ("/fork", "[TURN]", "go on in a new session that ends before turn TURN; without, here"),
-    ("/edit", "[TEXT]", "say the last message again, in other words"),
+    (
+        "/search",
+        "TEXT",
+        "look for words in all messages and memories of this session",
+    ),
+    (
+        "/fork",
+        "[TURN]",
+        "go on in a new session that ends before turn TURN; without, here",
+    ),
+    (
+        "/edit",
+        "[TEXT]",
+        "say the last message again, in other words",
+    ),
     ("/retry", "", "ask again for an answer that did not come"),
-    ("/model", "[NAME]", "show the model, or go on with another one of the same provider"),
+    (
+        "/model",
+        "[NAME]",
+        "show the model, or go on with another one of the same provider",
+    ),
     ("/cost", "", "what the session has cost"),
-    ("/save", "[FILE]", "write the conversation to a file (.md, or .jsonl: one message a line)"),
+    (
+        "/save",
+        "[FILE]",
+        "write the conversation to a file (.md, or .jsonl: one message a line)",
+    ),
     ("/help", "", "show this"),
     ("/quit", "", "leave; --continue goes on"),
 ];
@@ -70,9 +98,8 @@ pub(crate) fn parse(line: &str) -> Typed {
 
 fn command(name: &str, rest: &str) -> Result<Command, String> {
     let optional = || Some(rest.to_owned()).filter(|rest| !rest.is_empty());
-    let needed = |what: &str| {
-        optional().ok_or_else(|| format!("say what is to be {what}: {name} TEXT"))
-    };
+    let needed =
+        |what: &str| optional().ok_or_else(|| format!("say what is to be {what}: {name} TEXT"));
     let number = |what: &str| match optional() {
         None => Ok(None),
         Some(text) => match text.trim_start_matches('#').parse() {
@@ -85,7 +112,9 @@ fn command(name: &str, rest: &str) -> Result<Command, String> {
         "/?" => "/help",
         name => name,
     };
-    let takes_nothing = ALL.iter().any(|(known, arguments, _)| *known == name && arguments.is_empty());
+    let takes_nothing = ALL
+        .iter()
+        .any(|(known, arguments, _)| *known == name && arguments.is_empty());
     if takes_nothing && !rest.is_empty() {
         return Err(format!("{name} takes no arguments"));
     }
@@ -128,9 +157,7 @@ fn is_near(known: &str, typed: &str) -> bool {
     let same = known.iter().zip(&typed).take_while(|(a, b)| a == b).count();
     let end = |text: &[char], skip: usize| text.get(same + skip..).map(<[char]>::to_vec);
     let swapped = match (end(&known, 0).as_deref(), end(&typed, 0).as_deref()) {
-        (Some([a, b, rest @ ..]), Some([c, d, others @ ..])) => {
-            a == d && b == c && rest == others
-        }
+        (Some([a, b, rest @ ..]), Some([c, d, others @ ..])) => a == d && b == c && rest == others,
         _ => false,
     };
     let is_same = |a: Option<Vec<char>>, b: Option<Vec<char>>| a.is_some() && a == b;
@@ -164,17 +191,29 @@ mod tests {
         let text = |text: &str| Some(text.to_owned());
         check("  ", Typed::Blank);
         check(" Hello\nthere ", Typed::Message("Hello\nthere".to_owned()));
-        check("//usr/bin is a folder", Typed::Message("/usr/bin is a folder".to_owned()));
+        check(
+            "//usr/bin is a folder",
+            Typed::Message("/usr/bin is a folder".to_owned()),
+        );
         check("/memory", Typed::Command(Command::Memory));
         check("/compact", Typed::Command(Command::Compact(None)));
-        check("/compact  the port ", Typed::Command(Command::Compact(text("the port"))));
+        check(
+            "/compact  the port ",
+            Typed::Command(Command::Compact(text("the port"))),
+        );
         check("/preview x", Typed::Command(Command::Preview(text("x"))));
-        check("/pin\tthe port is 9", Typed::Command(Command::Pin("the port is 9".to_owned())));
+        check(
+            "/pin\tthe port is 9",
+            Typed::Command(Command::Pin("the port is 9".to_owned())),
+        );
         check("/unpin", Typed::Command(Command::Unpin(None)));
         check("/unpin 2", Typed::Command(Command::Unpin(Some(2))));
         check("/fork #3", Typed::Command(Command::Fork(Some(3))));
         check("/edit", Typed::Command(Command::Edit(None)));
-        check("/save a b.md", Typed::Command(Command::Save(Some("a b.md".into()))));
+        check(
+            "/save a b.md",
+            Typed::Command(Command::Save(Some("a b.md".into()))),
+        );
         check("/q", Typed::Command(Command::Quit));
     }
 
@@ -200,7 +239,11 @@ mod tests {
     #[test]
     fn every_command_is_in_the_table_and_the_help_fits() {
         for (name, arguments, _) in ALL {
-            let line = if arguments == "TEXT" { format!("{name} x") } else { name.to_owned() };
+            let line = if arguments == "TEXT" {
+                format!("{name} x")
+            } else {
+                name.to_owned()
+            };
             assert!(matches!(parse(&line), Typed::Command(_)), "{name}");
         }
         for line in help().lines() {

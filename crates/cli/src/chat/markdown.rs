@@ -9,7 +9,7 @@ mod inline;
 use anstyle::{AnsiColor, Style};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::output::harmless;
+use crate::output::{Look, harmless};
 
 /// Lines longer than that are broken, bytes: a line is drawn again whenever more of it comes.
 const LINE_BYTES_MAX: usize = 4_000;
@@ -17,17 +17,6 @@ const LINE_BYTES_MAX: usize = 4_000;
 const PROSE_COLUMNS_MAX: usize = 100;
 /// Continued rows are indented by no more than this, columns.
 const HANGING_MAX: usize = 16;
-
-/// What the terminal can show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Look {
-    pub(crate) columns: usize,
-    pub(crate) rows: usize,
-    /// Without colours the text is shown as it is, and only wrapped.
-    pub(crate) has_colours: bool,
-    /// Whether lines and dots can be drawn with more than ASCII.
-    pub(crate) has_unicode: bool,
-}
 
 /// A text that is coming in.
 #[derive(Debug)]

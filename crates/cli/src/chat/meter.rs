@@ -2,7 +2,8 @@
 
 use throughline::engine::Status;
 
-use super::markdown::{Look, columns_of};
+use super::markdown::columns_of;
+use crate::output::Look;
 
 /// Columns of the bar.
 const BAR: u64 = 20;
@@ -45,7 +46,11 @@ impl Meter {
             short(self.tokens),
             short(self.limit)
         )];
-        parts.push(format!("soft {}, hard {}", short(self.soft), short(self.hard)));
+        parts.push(format!(
+            "soft {}, hard {}",
+            short(self.soft),
+            short(self.hard)
+        ));
         if let Some(cached) = self.cached {
             parts.push(format!("cached {cached}%"));
         }
@@ -145,7 +150,10 @@ mod tests {
         let check = |columns, expected: &str| {
             assert_eq!(meter().line(look(columns, false)), expected);
         };
-        check(60, "[####....|.....|.....] 4.2k of 18k | cached 92% | $0.0312");
+        check(
+            60,
+            "[####....|.....|.....] 4.2k of 18k | cached 92% | $0.0312",
+        );
         check(30, "[####....|.....|.....] 4.2k of 18k");
     }
 
@@ -171,8 +179,13 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        let shown = [0, 999, 1_000, 9_949, 9_950, 98_400, 999_499, 999_500, 1_050_000].map(short);
-        let expected = ["0", "999", "1.0k", "9.9k", "10k", "98k", "999k", "1.00M", "1.05M"];
+        let shown = [
+            0, 999, 1_000, 9_949, 9_950, 98_400, 999_499, 999_500, 1_050_000,
+        ]
+        .map(short);
+        let expected = [
+            "0", "999", "1.0k", "9.9k", "10k", "98k", "999k", "1.00M", "1.05M",
+        ];
         assert_eq!(shown, expected);
         assert_eq!([0.0312, 1.239].map(price), ["$0.0312", "$1.24"]);
     }

@@ -31,7 +31,12 @@ fn parse(text: &str, style: Style, out: &mut Vec<Cell>) {
             '*' | '_' | '~' | '`' => rest.len() - rest.trim_start_matches(first).len(),
             _ => first.len_utf8(),
         };
-        out.extend(rest.get(..run).unwrap_or_default().chars().map(|c| (c, style)));
+        out.extend(
+            rest.get(..run)
+                .unwrap_or_default()
+                .chars()
+                .map(|c| (c, style)),
+        );
         at += run;
     }
 }
@@ -81,12 +86,7 @@ fn end_of_code(text: &str, ticks: usize) -> Option<usize> {
     }
 }
 
-fn emphasis(
-    rest: &str,
-    before: Option<char>,
-    style: Style,
-    out: &mut Vec<Cell>,
-) -> Option<usize> {
+fn emphasis(rest: &str, before: Option<char>, style: Style, out: &mut Vec<Cell>) -> Option<usize> {
     const MARKERS: [(&str, Effects); 5] = [
         ("**", Effects::BOLD),
         ("__", Effects::BOLD),
@@ -94,7 +94,9 @@ fn emphasis(
         ("*", Effects::ITALIC),
         ("_", Effects::ITALIC),
     ];
-    let (marker, effect) = MARKERS.iter().find(|(marker, _)| rest.starts_with(marker))?;
+    let (marker, effect) = MARKERS
+        .iter()
+        .find(|(marker, _)| rest.starts_with(marker))?;
     let is_in_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     if marker.starts_with('_') && is_in_word(before) {
         return None;

@@ -83,7 +83,10 @@ a_name_with_parts, 2 * 3 * 4, **not closed
 ────────────────────────────────────────
 Ende: ä ö ü 日本語 🦀";
     let tall = Look { rows: 60, ..look };
-    assert_eq!(shown(tall, &[DOCUMENT]), expected.replace("2 * 3 * 4, **not closed", "2 * 3 * 4, **not\nclosed"));
+    assert_eq!(
+        shown(tall, &[DOCUMENT]),
+        expected.replace("2 * 3 * 4, **not closed", "2 * 3 * 4, **not\nclosed")
+    );
     let terminal = screen(tall, &[DOCUMENT]);
     let cell = |row, column| terminal.screen().cell(row, column).unwrap();
     assert!(cell(0, 0).bold() && cell(0, 2).italic() && cell(0, 0).underline());
@@ -149,7 +152,11 @@ fn without_colours_the_text_is_as_it_is_and_only_wrapped() {
     let mut rendering = Rendering::new(plain);
     let out = rendering.push(DOCUMENT) + &rendering.end();
     assert!(!out.contains('\u{1b}'), "{out:?}");
-    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let words = |text: &str| {
+        text.split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
     let chopped = "a lin\ne that";
     assert_eq!(words(&out.replace(chopped, "a line that")), words(DOCUMENT));
     assert!(out.lines().all(|line| columns_of(line) <= 41), "{out}");
@@ -188,7 +195,10 @@ fn endless_lines_are_broken() {
     for _ in 0..20 {
         out += &rendering.push(&"x".repeat(1_000));
     }
-    assert_eq!(out.replace(['\n', '\r'], "").replace("\u{1b}[J", "").len(), 20_000);
+    assert_eq!(
+        out.replace(['\n', '\r'], "").replace("\u{1b}[J", "").len(),
+        20_000
+    );
     assert!(rendering.line.len() <= LINE_BYTES_MAX);
 }
 
