@@ -9,6 +9,7 @@
 pub mod builtin;
 
 mod approval;
+mod calls;
 mod event;
 mod run;
 mod tool;
@@ -46,7 +47,7 @@ pub struct Agent {
 pub struct AgentBuilder {
     session: SessionBuilder,
     tools: Tools,
-    approver: Arc<dyn Approver>,
+    approver: Option<Arc<dyn Approver>>,
     limits: run::Limits,
 }
 
@@ -56,7 +57,7 @@ impl Agent {
         AgentBuilder {
             session,
             tools: Tools::new(),
-            approver: Arc::new(approval::Nobody),
+            approver: None,
             limits: run::Limits {
                 steps_max: STEPS_MAX,
                 call_timeout: CALL_TIMEOUT,
@@ -113,7 +114,7 @@ impl AgentBuilder {
 
     /// Who says whether calls may be run that need an approval. Without one they are not run.
     pub fn approve(mut self, approver: impl Approver + 'static) -> Self {
-        self.approver = Arc::new(approver);
+        self.approver = Some(Arc::new(approver));
         self
     }
 

@@ -56,15 +56,3 @@ impl Approver for AllowAll {
         Decision::Allow
     }
 }
-
-/// Nobody is there who could agree.
-pub(super) struct Nobody;
-
-#[async_trait]
-impl Approver for Nobody {
-    async fn approve(&self, _request: ApprovalRequest) -> Decision {
-        Decision::Deny {
-            reason: "it needs somebody's approval, and nobody is there to give it".to_owned(),
-        }
-    }
-}

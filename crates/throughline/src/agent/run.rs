@@ -1,14 +1,32 @@
 //! The loop: the model is asked, its calls are run, it is asked again.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt;
+use throughline_providers::stop::Stop;
+use throughline_transcript::message::ToolCall;
+use throughline_transcript::request::message::ToolOutput;
+use tokio::sync::Mutex;
+
 use super::Agent;
 use super::approval::Approver;
-use super::event::{AgentError, Outcome};
+use super::calls::{self, Called};
+use super::event::{AgentError, AgentEvent, Outcome};
 use super::tools::Tools;
 use super::turn::Teller;
-use crate::session::{Session, UserInput};
+use crate::error::SendError;
+use crate::session::{Answer, Session, TurnEvent, UserInput};
+
+/// After so many answers in a row that are cut off in the middle of a call, the turn ends.
+const CUT_ANSWERS_MAX: usize = 3;
+
+/// What the model is told of a call that nobody has begun.
+const NOT_RUN: &str = "This call was not run: the user went on without it.";
+/// What the model is told of a call of which it is not known how far it came.
+const BROKEN_OFF: &str = "This call was broken off before it had a result. Some or all of what it does may have been \
+                          done: look before you make it again.";
 
 /// What an agent may do at most.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +39,7 @@ pub(super) struct Limits {
 /// An agent without its session.
 pub(super) struct Parts {
     pub(super) tools: Tools,
-    pub(super) approver: Arc<dyn Approver>,
+    pub(super) approver: Option<Arc<dyn Approver>>,
     pub(super) limits: Limits,
 }
 
@@ -33,6 +51,7 @@ impl Parts {
                 tools: self.tools,
                 approver: self.approver,
                 limits: self.limits,
+                progress: Mutex::new(Progress::default()),
             }),
         }
     }
@@ -41,20 +60,183 @@ impl Parts {
 pub(super) struct Inner {
     pub(super) session: Session,
     pub(super) tools: Tools,
-    approver: Arc<dyn Approver>,
-    limits: Limits,
+    pub(super) approver: Option<Arc<dyn Approver>>,
+    pub(super) limits: Limits,
+    /// Locked by the turn that is under way.
+    progress: Mutex<Progress>,
+}
+
+/// How far the open calls have come.
+#[derive(Default)]
+pub(super) struct Progress {
+    /// Ids of those that are known not to have begun.
+    pub(super) untouched: HashSet<String>,
+}
+
+/// What is to be done next.
+enum Next {
+    Ask(UserInput),
+    Run {
+        calls: Vec<ToolCall>,
+        /// What else the model is to be told.
+        note: Option<String>,
+    },
+    End(Outcome),
 }
 
 impl Inner {
     pub(super) async fn send(
         self: Arc<Self>,
-        _input: UserInput,
-        _teller: Teller,
+        input: UserInput,
+        teller: Teller,
     ) -> Result<Outcome, AgentError> {
-        Err(AgentError::NothingOpen)
+        let mut progress = self.progress.try_lock().map_err(|_| AgentError::Busy)?;
+        let input = self.behind_open_calls(input, &progress).await?;
+        self.work(Next::Ask(input), &mut progress, &teller).await
     }
 
-    pub(super) async fn go_on(self: Arc<Self>, _teller: Teller) -> Result<Outcome, AgentError> {
-        Err(AgentError::NothingOpen)
+    pub(super) async fn go_on(self: Arc<Self>, teller: Teller) -> Result<Outcome, AgentError> {
+        let mut progress = self.progress.try_lock().map_err(|_| AgentError::Busy)?;
+        let calls = self.session.open_calls().await?;
+        let first = if calls.is_empty() {
+            Next::Ask(UserInput::Again)
+        } else {
+            Next::Run { calls, note: None }
+        };
+        match self.work(first, &mut progress, &teller).await {
+            Err(AgentError::Send(SendError::Empty)) => Err(AgentError::NothingOpen),
+            result => result,
+        }
     }
+
+    /// Words of the user's, with results before them for calls that are open.
+    async fn behind_open_calls(
+        &self,
+        input: UserInput,
+        progress: &Progress,
+    ) -> Result<UserInput, AgentError> {
+        let UserInput::Text(text) = input else {
+            return Ok(input);
+        };
+        let open = self.session.open_calls().await?;
+        if open.is_empty() || text.trim().is_empty() {
+            return Ok(text.into());
+        }
+        let outputs = open
+            .iter()
+            .map(|call| ToolOutput {
+                call_id: call.id.to_string(),
+                text: match progress.untouched.contains(&*call.id) {
+                    true => NOT_RUN,
+                    false => BROKEN_OFF,
+                }
+                .to_owned(),
+                is_error: true,
+            })
+            .collect();
+        Ok(UserInput::ToolOutputs {
+            outputs,
+            text: Some(text),
+        })
+    }
+
+    async fn work(
+        &self,
+        mut next: Next,
+        progress: &mut Progress,
+        teller: &Teller,
+    ) -> Result<Outcome, AgentError> {
+        let mut steps = 0;
+        let mut cut_answers = 0;
+        loop {
+            next = match next {
+                Next::Ask(input) => {
+                    steps += 1;
+                    let answer = self.ask(input, progress, teller).await?;
+                    cut_answers = if is_cut(&answer) { cut_answers + 1 } else { 0 };
+                    self.after(answer, steps, cut_answers)
+                }
+                Next::Run { calls, note } => {
+                    match calls::run(self, calls, progress, teller).await {
+                        Called::Outputs(outputs) => Next::Ask(UserInput::ToolOutputs {
+                            outputs,
+                            text: note,
+                        }),
+                        Called::Waiting(calls) => Next::End(Outcome::WaitsForApproval { calls }),
+                    }
+                }
+                Next::End(outcome) => return Ok(outcome),
+            };
+        }
+    }
+
+    /// One request to the model.
+    async fn ask(
+        &self,
+        input: UserInput,
+        progress: &mut Progress,
+        teller: &Teller,
+    ) -> Result<Answer, AgentError> {
+        let mut turn = self.session.send(input).await?;
+        while let Some(event) = turn.next().await {
+            match event? {
+                TurnEvent::Model(event) => teller.tell(AgentEvent::Model(event)).await,
+                TurnEvent::Compacted => teller.tell(AgentEvent::Compacted).await,
+                TurnEvent::Done(answer) => {
+                    let calls = answer.tool_calls();
+                    progress.untouched = calls.iter().map(|call| call.id.to_string()).collect();
+                    teller.tell(AgentEvent::Answered(answer.clone())).await;
+                    return Ok(*answer);
+                }
+            }
+        }
+        Err(AgentError::Send(SendError::Closed))
+    }
+
+    /// What follows from an answer.
+    fn after(&self, answer: Answer, steps: usize, cut_answers: usize) -> Next {
+        if let Some(Stop::Refusal { category }) = answer.stop() {
+            let category = category.clone();
+            return Next::End(Outcome::Declined { answer, category });
+        }
+        let calls = answer.tool_calls();
+        let is_full = answer.stop() == Some(&Stop::WindowExceeded);
+        let lost = answer.reply.cut_calls;
+        let wants_more = !calls.is_empty() || lost > 0 || is_full;
+        if cut_answers >= CUT_ANSWERS_MAX || (!wants_more && is_cut(&answer)) {
+            return Next::End(Outcome::CutOff(answer));
+        }
+        if !wants_more {
+            return Next::End(Outcome::Done(answer));
+        }
+        if steps >= self.limits.steps_max {
+            return Next::End(Outcome::StepLimit { steps, calls });
+        }
+        let note = (lost > 0 || is_full).then(|| note(lost, is_full));
+        match (calls.is_empty(), note) {
+            (true, Some(note)) => Next::Ask(note.into()),
+            (_, note) => Next::Run { calls, note },
+        }
+    }
+}
+
+/// Whether something of the answer is missing at its end.
+fn is_cut(answer: &Answer) -> bool {
+    answer.reply.cut_calls > 0
+        || matches!(answer.stop(), Some(Stop::MaxTokens | Stop::WindowExceeded))
+}
+
+/// What the model is told of an answer that was cut off, in a tag: no words of the user's, and memories know that.
+fn note(lost_calls: usize, is_full: bool) -> String {
+    let why = if is_full {
+        "the window was full; there is room again"
+    } else {
+        "an answer has a limit"
+    };
+    let what = if lost_calls > 0 {
+        "Its last call was not whole and was not run. Make it again with less in it, in several calls if need be."
+    } else {
+        "Go on where it ends."
+    };
+    format!("<program_note>\nYour last answer was cut off: {why}. {what}\n</program_note>")
 }

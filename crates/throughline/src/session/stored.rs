@@ -52,7 +52,8 @@ pub(super) fn added(
     result_bytes_max: usize,
     settings: &Settings,
 ) -> Option<Added> {
-    let pointer = format!("all of it is message {index} in the archive");
+    // Memories and people count from 1.
+    let pointer = format!("all of it is message {} in the archive", index + 1);
     let short = shorten(raw, wire, result_bytes_max, &pointer);
     let sent = short
         .as_ref()

@@ -5,6 +5,7 @@
     reason = "a helper of a test that fails is a test that fails"
 )]
 
+mod agents;
 mod begun;
 mod compaction;
 mod elsewhere;

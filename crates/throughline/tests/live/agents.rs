@@ -1,0 +1,446 @@
+//! Agents: the loop, approvals, what goes wrong with calls.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use throughline::agent::{
+    Agent, AgentBuilder, AgentError, AgentEvent, Approval, ApprovalRequest, Approver, CallContext,
+    Decision, Outcome, Tool, ToolError, Tools,
+};
+use throughline::schemars;
+use throughline_simulator::{Options, Reply, Stop};
+use throughline_store::MemoryStore;
+use throughline_transcript::wire::Wire;
+
+use crate::world::World;
+
+#[derive(Deserialize, JsonSchema)]
+struct Task {
+    /// What is to be done.
+    what: String,
+    /// How long it takes, seconds.
+    #[serde(default)]
+    seconds: u64,
+}
+
+/// Does what it is told, and notes when.
+#[derive(Clone, Default)]
+struct Work {
+    log: Arc<Mutex<Vec<String>>>,
+    running: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+}
+
+impl Work {
+    fn log(&self) -> Vec<String> {
+        self.log.lock().unwrap().clone()
+    }
+}
+
+impl Tool for Work {
+    type Input = Task;
+
+    fn name(&self) -> &str {
+        "work"
+    }
+
+    fn description(&self) -> &str {
+        "Does something."
+    }
+
+    fn approval(&self, task: &Task) -> Approval {
+        match task.what.strip_prefix("ask ") {
+            Some(what) => Approval::Needed {
+                summary: what.to_owned(),
+            },
+            None => Approval::NotNeeded,
+        }
+    }
+
+    async fn call(&self, task: Task, _: CallContext) -> Result<String, ToolError> {
+        let now = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(now, Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_secs(task.seconds)).await;
+        self.running.fetch_sub(1, Ordering::SeqCst);
+        self.log.lock().unwrap().push(task.what.clone());
+        match task.what.as_str() {
+            "panic" => panic!("as it was told"),
+            "fail" => Err(ToolError::new("it cannot be done; try something else")),
+            what => Ok(format!("did {what}")),
+        }
+    }
+}
+
+fn world() -> World {
+    World::new(Options::new(5).without_latency())
+}
+
+fn agent(world: &World, work: &Work) -> AgentBuilder {
+    Agent::builder(world.session()).tools(Tools::new().with(work.clone()))
+}
+
+fn calls(inputs: &[&str]) -> Reply {
+    let mut reply = Reply::default();
+    for input in inputs {
+        let (what, seconds) = input.split_once('@').unwrap_or((input, "0"));
+        reply = reply.tool_call(
+            "work",
+            format!(r#"{{"what":"{what}","seconds":{seconds}}}"#),
+        );
+    }
+    reply
+}
+
+/// What the model was told with the last request.
+fn told(world: &World) -> String {
+    let body = world.provider.ledger().pop().unwrap().body;
+    let body: serde_json::Value = serde_json::from_slice(&body.unwrap()).unwrap();
+    let messages = body["messages"].as_array().unwrap();
+    messages.last().unwrap().to_string()
+}
+
+async fn events(turn: throughline::agent::AgentTurn) -> Vec<String> {
+    turn.filter_map(async |event| {
+        Some(match event.unwrap() {
+            AgentEvent::Answered(_) => "answered".to_owned(),
+            AgentEvent::ApprovalAsked { summary, .. } => format!("asked: {summary}"),
+            AgentEvent::CallStarted { call } => format!("started {}", call.name),
+            AgentEvent::CallEnded { output, took, .. } => {
+                let error = if output.is_error { "error: " } else { "" };
+                format!("{error}{} ({} s)", output.text, took.as_secs())
+            }
+            AgentEvent::Done(outcome) => format!("done: {}", outcome.text()),
+            _ => return None,
+        })
+    })
+    .collect()
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_run_at_the_same_time_and_their_results_are_in_the_order_of_the_calls() {
+    for wire in Wire::ALL {
+        let world = World::of_wire(Options::new(5).without_latency(), wire);
+        let work = Work::default();
+        let agent = agent(&world, &work).parallel(2).start().await.unwrap();
+        world.provider.script(calls(&["a@3", "b@1", "c@1"]));
+        world.provider.script(Reply::text("All done."));
+        let events = events(agent.send("Work.")).await;
+        assert_eq!(
+            events,
+            [
+                "answered",
+                "started work",
+                "started work",
+                "did b (1 s)",
+                "started work",
+                "did c (1 s)",
+                "did a (3 s)",
+                "answered",
+                "done: All done."
+            ]
+        );
+        assert_eq!(work.most.load(Ordering::SeqCst), 2);
+        let stored = agent.session().messages(2..6).await.unwrap();
+        let stored: String = stored
+            .iter()
+            .map(|message| String::from_utf8_lossy(&message.original).into_owned())
+            .collect();
+        let places = ["did a", "did b", "did c"].map(|did| stored.find(did).unwrap());
+        assert!(places.is_sorted(), "{stored}");
+        assert_eq!(world.refused(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_goes_wrong_with_a_call_is_told_with_what_can_be_done() {
+    let world = world();
+    let work = Work::default();
+    let agent = agent(&world, &work)
+        .call_timeout(Duration::from_secs(10))
+        .start()
+        .await
+        .unwrap();
+    let wrong = calls(&["panic", "fail", "slow@11", "good"])
+        .tool_call("wrok", "{}")
+        .tool_call("work", r#"{"what":["x"]}"#);
+    world.provider.script(wrong);
+    world.provider.script(Reply::text("I see."));
+    let outcome = agent.ask("Work.").await.unwrap();
+    assert!(matches!(outcome, Outcome::Done(_)));
+    let told = told(&world);
+    for expected in [
+        "The tool work failed inside",
+        "it cannot be done; try something else",
+        "The call was stopped after 10 s",
+        "did good",
+        "There is no tool named wrok; there are: work.",
+        "The input does not fit the tool work: what: invalid type: sequence, expected a string",
+    ] {
+        assert!(told.contains(expected), "{expected}\n{told}");
+    }
+    assert_eq!(told.matches(r#""is_error":true"#).count(), 5);
+    assert_eq!(work.log(), ["panic", "fail", "good"]);
+    assert_eq!(world.refused(), 0);
+}
+
+/// Decides as it is told, and notes what it was asked.
+#[derive(Clone, Default)]
+struct Deciding {
+    decisions: Arc<Mutex<Vec<Decision>>>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Deciding {
+    fn next(&self, decisions: impl IntoIterator<Item = Decision>) {
+        let mut all = self.decisions.lock().unwrap();
+        all.extend(decisions);
+    }
+}
+
+#[async_trait]
+impl Approver for Deciding {
+    async fn approve(&self, request: ApprovalRequest) -> Decision {
+        self.asked.lock().unwrap().push(request.summary);
+        self.decisions.lock().unwrap().remove(0)
+    }
+}
+
+fn deny() -> Decision {
+    Decision::Deny {
+        reason: "not on a Friday".to_owned(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_needs_approval_is_run_only_with_it() {
+    let world = world();
+    let work = Work::default();
+    let deciding = Deciding::default();
+    let agent = agent(&world, &work)
+        .approve(deciding.clone())
+        .start()
+        .await
+        .unwrap();
+    deciding.next([Decision::Allow, deny()]);
+    world
+        .provider
+        .script(calls(&["ask one", "free", "ask two"]));
+    world.provider.script(Reply::text("I see."));
+    agent.ask("Work.").await.unwrap();
+    assert_eq!(*deciding.asked.lock().unwrap(), ["one", "two"]);
+    assert_eq!(work.log(), ["ask one", "free"]);
+    let told = told(&world);
+    assert!(told.contains("not on a Friday"), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_anybody_who_approves_nothing_is_run_that_needs_it() {
+    let world = world();
+    let work = Work::default();
+    let agent = agent(&world, &work).start().await.unwrap();
+    world.provider.script(calls(&["ask one"]));
+    world.provider.script(Reply::text("I see."));
+    agent.ask("Work.").await.unwrap();
+    assert!(work.log().is_empty());
+    assert!(told(&world).contains("nobody is there to give it"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_can_come_later_and_after_a_restart() {
+    let store = Arc::new(MemoryStore::new());
+    let world = world();
+    let work = Work::default();
+    let deciding = Deciding::default();
+    let builder = || {
+        Agent::builder(world.session().store(store.clone()))
+            .tools(Tools::new().with(work.clone()))
+            .approve(deciding.clone())
+    };
+    let agent = builder().start().await.unwrap();
+    deciding.next([Decision::Later, Decision::Allow, Decision::Later]);
+    world
+        .provider
+        .script(calls(&["ask one", "ask two", "ask three", "free"]));
+    let outcome = agent.ask("Work.").await.unwrap();
+    let Outcome::WaitsForApproval { calls } = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!(calls.len(), 2);
+    assert!(work.log().is_empty());
+    let id = agent.session().id().clone();
+    agent.session().close().await.unwrap();
+
+    let agent = builder().resume(&id).await.unwrap();
+    assert_eq!(agent.session().open_calls().await.unwrap().len(), 4);
+    deciding.next([Decision::Allow, deny(), Decision::Allow]);
+    world.provider.script(Reply::text("I see."));
+    let outcome = agent.go_on().outcome().await.unwrap();
+    assert_eq!(outcome.text(), "I see.");
+    assert_eq!(work.log(), ["ask one", "ask three", "free"]);
+    let nothing = agent.go_on().outcome().await;
+    assert!(matches!(nothing, Err(AgentError::NothingOpen)));
+    assert_eq!(world.refused(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_can_be_dropped_at_any_moment_and_gone_on_with_or_talked_over() {
+    for wait_ms in (0..12_000).step_by(400) {
+        for goes_on in [true, false] {
+            let world = World::new(Options::new(5));
+            let work = Work::default();
+            let agent = agent(&world, &work).start().await.unwrap();
+            world.provider.script(calls(&["a@2", "b@3"]));
+            world.provider.script(calls(&["c@1"]));
+            let mut turn = agent.send("Work.");
+            let mut busy = agent.send("And this.");
+            let began = tokio::time::timeout(Duration::from_millis(wait_ms), async {
+                while let Some(event) = turn.next().await {
+                    event.unwrap();
+                    if agent.session().status().messages > 0 {
+                        assert!(matches!(
+                            busy.next().await,
+                            Some(Err(AgentError::Busy)) | None
+                        ));
+                    }
+                }
+            });
+            let _ = began.await;
+            drop(turn);
+            let running = work.running.load(Ordering::SeqCst);
+            let outcome = if goes_on {
+                agent.go_on().outcome().await
+            } else {
+                agent.ask("Something else.").await
+            };
+            if !matches!(outcome, Err(AgentError::NothingOpen)) {
+                assert!(!outcome.unwrap().text().is_empty());
+            }
+            // What was dropped has ended without noting anything.
+            let log = work.log();
+            assert!(
+                log.len() >= usize::from(goes_on) * log.len().min(1),
+                "{log:?}"
+            );
+            assert!(agent.session().open_calls().await.unwrap().is_empty());
+            assert_eq!(world.refused(), 0, "{wait_ms} ms, {running} running");
+            agent.session().close().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_had_begun_are_told_apart_from_those_that_had_not() {
+    let world = world();
+    let work = Work::default();
+    let agent = agent(&world, &work).parallel(1).start().await.unwrap();
+    world.provider.script(calls(&["a@60", "b"]));
+    let mut turn = agent.send("Work.");
+    while !matches!(
+        turn.next().await.unwrap().unwrap(),
+        AgentEvent::CallStarted { .. }
+    ) {}
+    let ended = tokio::time::timeout(Duration::from_secs(5), turn.next()).await;
+    assert!(ended.is_err());
+    drop(turn);
+    world.provider.script(Reply::text("I see."));
+    agent.ask("Never mind.").await.unwrap();
+    let told = told(&world);
+    let places = ["broken off", "was not run", "Never mind."].map(|text| told.find(text));
+    assert!(places.is_sorted() && places[0].is_some(), "{told}");
+    assert!(work.log().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_ends_at_its_limit_of_steps_and_can_be_gone_on_with() {
+    let world = world();
+    let work = Work::default();
+    let agent = agent(&world, &work).steps_max(3).start().await.unwrap();
+    for what in ["a", "b", "c"] {
+        world.provider.script(calls(&[what]));
+    }
+    let outcome = agent.ask("Work.").await.unwrap();
+    assert!(
+        matches!(&outcome, Outcome::StepLimit { steps: 3, calls } if calls.len() == 1),
+        "{outcome:?}"
+    );
+    assert_eq!(work.log(), ["a", "b"]);
+    world.provider.script(Reply::text("I see."));
+    let outcome = agent.go_on().outcome().await.unwrap();
+    assert_eq!(outcome.text(), "I see.");
+    assert_eq!(work.log(), ["a", "b", "c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_cut_off_is_not_run_and_made_again() {
+    for wire in Wire::ALL {
+        let world = World::of_wire(Options::new(5).without_latency(), wire);
+        let work = Work::default();
+        let session = world.session().max_tokens(60);
+        let agent = Agent::builder(session)
+            .tools(Tools::new().with(work.clone()))
+            .start()
+            .await
+            .unwrap();
+        let long = "x".repeat(2_000);
+        world.provider.script(calls(&["a", &long]));
+        world.provider.script(calls(&[&long]));
+        world.provider.script(calls(&["b"]));
+        world.provider.script(Reply::text("I see."));
+        let outcome = agent.ask("Work.").await.unwrap();
+        assert_eq!(outcome.text(), "I see.");
+        assert_eq!(work.log(), ["a", "b"]);
+        assert_eq!(world.refused(), 0);
+
+        // Not for ever.
+        for _ in 0..3 {
+            world.provider.script(calls(&[&long]));
+        }
+        let outcome = agent.ask("Work.").await.unwrap();
+        assert!(matches!(outcome, Outcome::CutOff(_)), "{outcome:?}");
+        world.provider.script(Reply::text("word ".repeat(300)));
+        let outcome = agent.ask("Talk.").await.unwrap();
+        assert!(matches!(outcome, Outcome::CutOff(_)), "{outcome:?}");
+        assert_eq!(world.refused(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_end_otherwise() {
+    let world = world();
+    let work = Work::default();
+    let agent = agent(&world, &work).start().await.unwrap();
+    world
+        .provider
+        .script(Reply::text("No.").stop(Stop::Refusal));
+    let outcome = agent.ask("Work.").await.unwrap();
+    assert!(matches!(outcome, Outcome::Declined { .. }), "{outcome:?}");
+
+    world
+        .provider
+        .script(Reply::text("And then").stop(Stop::WindowExceeded));
+    world.provider.script(Reply::text("it ends."));
+    let outcome = agent.ask("Work.").await.unwrap();
+    assert_eq!(outcome.text(), "it ends.");
+
+    // The provider fails between two steps; what was done is not done again.
+    world.provider.script(calls(&["a"]));
+    world
+        .provider
+        .with(|simulator| simulator.set_faults("500@5-12".parse().unwrap()));
+    let error = agent.ask("Work.").await.unwrap_err();
+    assert!(matches!(error, AgentError::Send(_)), "{error:?}");
+    world
+        .provider
+        .with(|simulator| simulator.set_faults("".parse().unwrap()));
+    world.provider.script(Reply::text("I see."));
+    let outcome = agent.go_on().outcome().await.unwrap();
+    assert_eq!(outcome.text(), "I see.");
+    assert_eq!(work.log(), ["a"]);
+    assert_eq!(world.refused(), 0);
+}
