@@ -8,6 +8,8 @@ mod arguments;
 mod check;
 mod compact;
 mod completions;
+mod config;
+mod connect;
 mod convert;
 mod demo;
 mod error;
@@ -21,6 +23,7 @@ mod output;
 mod progress;
 mod selection;
 mod simulate;
+mod storage;
 mod words;
 
 use std::process::ExitCode;
