@@ -1,6 +1,7 @@
 //! What was typed. What it means is decided by the commands.
 
 pub(crate) mod chat;
+pub(crate) mod connection;
 
 use std::path::PathBuf;
 
@@ -577,7 +578,7 @@ fn wires_parser() -> PossibleValuesParser {
 }
 
 /// Above this, a number is a slip of the finger.
-const TOKENS_MAX: usize = 100_000_000;
+pub(crate) const TOKENS_MAX: usize = 100_000_000;
 
 fn budget(text: &str) -> Result<usize, String> {
     match tokens(text) {
@@ -613,7 +614,7 @@ fn keep_tail(text: &str) -> Result<Tail, String> {
 }
 
 /// `4000`, `4_000`, `4,000` and `4k`.
-fn tokens(text: &str) -> Option<usize> {
+pub(crate) fn tokens(text: &str) -> Option<usize> {
     let text = text.trim();
     let (digits, factor) = match text.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1000),

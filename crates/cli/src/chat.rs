@@ -7,7 +7,6 @@ mod actions;
 mod answer;
 mod approvals;
 mod commands;
-mod connection;
 mod editor;
 pub(crate) mod markdown;
 mod meter;
@@ -16,6 +15,7 @@ mod print;
 mod screen;
 mod talk;
 
+use throughline::SendError;
 use throughline::agent::{AgentError, AgentTurn};
 use throughline::futures::StreamExt;
 use throughline::transcript::usage::Usage;
@@ -27,12 +27,15 @@ use self::meter::Meter;
 use self::screen::Screen;
 use self::talk::{Said, Talk};
 use crate::arguments::chat::Chat;
+use crate::config::{Config, Thinking};
 use crate::error::{Ending, Failure, Kind, chain};
 use crate::output::{self, Console};
 use crate::words;
 
 pub(crate) fn run(arguments: &Chat, console: &Console) -> Result<Ending, Failure> {
     output::leave_interrupts_alone();
+    let config = Config::read()?;
+    let console = &console.clone().coloured(config.colours);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -40,8 +43,8 @@ pub(crate) fn run(arguments: &Chat, console: &Console) -> Result<Ending, Failure
         .map_err(|error| Failure::new(Kind::Bug, format!("no runtime: {error}")))?;
     let ending = runtime.block_on(async {
         match &arguments.print {
-            Some(text) => print::run(arguments, text, console).await,
-            None => converse(arguments, console).await,
+            Some(text) => print::run(arguments, &config, text, console).await,
+            None => converse(arguments, &config, console).await,
         }
     });
     // A line that is still waited for does not hold up the end.
@@ -49,19 +52,19 @@ pub(crate) fn run(arguments: &Chat, console: &Console) -> Result<Ending, Failure
     ending
 }
 
-async fn converse(arguments: &Chat, console: &Console) -> Result<Ending, Failure> {
+async fn converse(arguments: &Chat, config: &Config, console: &Console) -> Result<Ending, Failure> {
     let is_terminal = console.is_stdin_terminal && console.is_stderr_terminal;
-    let talk = Talk::begin(arguments, console, !is_terminal).await?;
+    let talk = Talk::begin(arguments, config, console, !is_terminal).await?;
     let screen = Screen::new(console);
     let editor = match is_terminal {
         true => Editor::in_terminal(
-            Some(&connection::data_folder().join("history")),
+            Some(&config.data_folder()?.join("history")),
             screen.look.is_some_and(|look| look.has_colours),
         ),
         false => Editor::Pipe,
     };
     let mut chat = Conversation {
-        arguments,
+        thinking: arguments.thinking.map_or(config.thinking, Thinking::from),
         talk,
         screen,
         editor: Some(editor),
@@ -79,7 +82,7 @@ async fn converse(arguments: &Chat, console: &Console) -> Result<Ending, Failure
 
 /// A chat that goes on until somebody leaves.
 struct Conversation<'a> {
-    arguments: &'a Chat,
+    thinking: Thinking,
     talk: Talk<'a>,
     screen: Screen,
     /// Away while a line is waited for.
@@ -147,7 +150,7 @@ impl Conversation<'_> {
             Typed::Message(text) => {
                 if let (Some(messages), Some(session)) = (replaces, self.talk.session()) {
                     let cut = session.truncate(messages).await;
-                    cut.map_err(|error| talk::of_session(&error))?;
+                    cut.map_err(talk::of_session)?;
                 }
                 self.say(&text).await?;
                 Ok(Then::GoOn)
@@ -162,7 +165,7 @@ impl Conversation<'_> {
 
     /// Shows a turn until it ends, or until Ctrl-C.
     async fn follow(&mut self, mut turn: AgentTurn) -> Result<(), Failure> {
-        let mut shown = Shown::new(&self.screen, self.arguments.thinking);
+        let mut shown = Shown::new(&self.screen, self.thinking);
         let mut notes = Vec::new();
         shown.wait("...")?;
         let mut interrupt = std::pin::pin!(interrupted());
@@ -189,7 +192,7 @@ impl Conversation<'_> {
                     Some(Ok(event)) => shown.event(&event)?,
                     Some(Err(error)) => {
                         shown.end()?;
-                        break Some(of_agent(&error).hint("/retry asks again"));
+                        break Some(of_agent(error).hint("/retry asks again"));
                     }
                     None => break None,
                 },
@@ -328,10 +331,17 @@ fn cached(usage: &Usage) -> Option<u64> {
     (usage.cache_read * 100).checked_div(usage.prompt())
 }
 
-fn of_agent(error: &AgentError) -> Failure {
+fn of_agent(error: AgentError) -> Failure {
     match error {
         AgentError::NothingOpen => nothing_open(),
-        error => Failure::new(Kind::Input, chain(error)),
+        AgentError::Session(error) => talk::of_session(error),
+        AgentError::Send(error @ SendError::Call(_)) => {
+            Failure::new(Kind::Unavailable, chain(&error))
+        }
+        AgentError::Send(SendError::Store(error) | SendError::AnswerNotStored(error)) => {
+            Failure::new(Kind::Output, chain(error.as_ref()))
+        }
+        error => Failure::new(Kind::Input, chain(&error)),
     }
 }
 

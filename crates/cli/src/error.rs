@@ -15,6 +15,7 @@ Exit codes:
   3    nothing to do, or the result would be no gain (no messages, nothing before the
        tail, a request that would not be smaller or would be refused)
   4    the output cannot be written
+  5    the provider does not answer or refuses, or the session is open elsewhere
   70   a mistake in this program
   130  interrupted";
 
@@ -50,6 +51,8 @@ pub(crate) enum Kind {
     NothingToDo,
     /// Make room, or write elsewhere.
     Output,
+    /// Wait, or look at the other side: the provider, or who has the session open.
+    Unavailable,
     /// Report it.
     Bug,
     /// The reader of the output has gone away: end without a word.
@@ -134,6 +137,7 @@ impl Failure {
             Kind::Arguments | Kind::Input => 2,
             Kind::NothingToDo => 3,
             Kind::Output => 4,
+            Kind::Unavailable => 5,
             Kind::Bug => BUG_CODE,
             Kind::ClosedPipe => 0,
         })

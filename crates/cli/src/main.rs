@@ -9,6 +9,8 @@ mod chat;
 mod check;
 mod compact;
 mod completions;
+mod config;
+mod connect;
 mod convert;
 mod demo;
 mod error;
@@ -22,6 +24,7 @@ mod output;
 mod progress;
 mod selection;
 mod simulate;
+mod storage;
 mod words;
 
 use std::process::ExitCode;

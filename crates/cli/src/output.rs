@@ -17,6 +17,7 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle, presets};
 use termimad::MadSkin;
 
+use crate::config::Colours;
 use crate::error::{Failure, Kind};
 
 /// Text for people is no wider than this, in columns.
@@ -74,6 +75,20 @@ impl Console {
             has_cursor: !matches!(term.as_str(), "" | "dumb"),
             has_unicode: locale_is_utf8(),
         }
+    }
+
+    /// The same, with colours as the user has settled.
+    pub(crate) fn coloured(mut self, colours: Colours) -> Self {
+        match colours {
+            Colours::Auto => {}
+            Colours::Always => {
+                (self.stdout_has_colours, self.stderr_has_colours) = (true, true);
+            }
+            Colours::Never => {
+                (self.stdout_has_colours, self.stderr_has_colours) = (false, false);
+            }
+        }
+        self
     }
 
     /// What can be drawn on standard output; nothing in a pipe, and in a terminal that cannot move its cursor.

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{SimulatedLatency, window};
+use super::connection::Wanted;
+use crate::config;
 
 /// Talk with a model, past its context window
 ///
@@ -36,15 +37,13 @@ and `cost_usd`. Fields may be added, never changed.
 Exit codes:
   0    done
   1    --print: the answer was cut off or declined, or waits for an approval
-  2    the arguments are wrong, or the provider or the session cannot be had
+  2    the arguments are wrong, or there is no such session
+  3    nothing to do: there is no session to go on with
   4    the output cannot be written
+  5    the provider does not answer or refuses, or the session is open elsewhere
   70   a mistake in this program
   130  interrupted"))]
 pub(crate) struct Chat {
-    /// Model to talk with; `simulated` needs no key
-    #[arg(short, long, value_name = "MODEL")]
-    pub(crate) model: Option<String>,
-
     /// Go on with the newest session
     #[arg(short, long = "continue", conflicts_with = "resume")]
     pub(crate) go_on: bool,
@@ -84,16 +83,11 @@ pub(crate) struct Chat {
     pub(crate) show_id: bool,
 
     /// How the model's thinking is shown, where it shows it
-    #[arg(long, value_enum, value_name = "HOW", default_value_t = Thinking::Dim)]
-    pub(crate) thinking: Thinking,
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub(crate) thinking: Option<Thinking>,
 
-    /// Window of the model, in tokens, where it is not known or less is to be used
-    #[arg(long, value_name = "N", value_parser = window)]
-    pub(crate) window: Option<u64>,
-
-    /// How long answers of the simulated model take
-    #[arg(long, value_enum, value_name = "LATENCY", default_value_t = SimulatedLatency::Real)]
-    pub(crate) latency: SimulatedLatency,
+    #[command(flatten)]
+    pub(crate) wanted: Wanted,
 }
 
 /// How thinking is shown.
@@ -105,4 +99,14 @@ pub(crate) enum Thinking {
     Dim,
     /// Not at all
     Hide,
+}
+
+impl From<Thinking> for config::Thinking {
+    fn from(thinking: Thinking) -> Self {
+        match thinking {
+            Thinking::Show => Self::Show,
+            Thinking::Dim => Self::Dim,
+            Thinking::Hide => Self::Hide,
+        }
+    }
 }

@@ -6,7 +6,6 @@ use throughline::engine::Outcome;
 use throughline::memory::render;
 use throughline::store::Place;
 use throughline::transcript::message::Role;
-use throughline::transcript::wire::Wire;
 use throughline::{Search, Session};
 
 use super::commands::{self, Command};
@@ -31,14 +30,14 @@ impl Conversation<'_> {
             Command::Preview(focus) => self.preview(focus.as_deref()).await?,
             Command::Undo => {
                 let undone = self.session()?.undo().await;
-                undone.map_err(|error| of_session(&error))?;
+                undone.map_err(of_session)?;
                 self.tell_notes()?;
                 self.show_meter()?;
             }
             Command::Pin(text) => {
                 let agent = self.talk.agent("").await?;
                 let pinned = agent.session().pin(&text).await;
-                pinned.map_err(|error| of_session(&error))?;
+                pinned.map_err(of_session)?;
                 self.screen
                     .note("pinned: it is in every memory from now on")?;
             }
@@ -99,7 +98,7 @@ impl Conversation<'_> {
             () = interrupted() => return self.give_up(&session).await,
         };
         self.screen.unmark()?;
-        let outcome = outcome.map_err(|error| of_session(&error))?;
+        let outcome = outcome.map_err(of_session)?;
         self.tell_notes()?;
         match outcome {
             Outcome::Committed { .. } => self.show_meter(),
@@ -118,7 +117,7 @@ impl Conversation<'_> {
         };
         self.screen.unmark()?;
         self.tell_notes()?;
-        let Some(preview) = preview.map_err(|error| of_session(&error))? else {
+        let Some(preview) = preview.map_err(of_session)? else {
             return self
                 .screen
                 .note("there is nothing that a memory could stand for yet");
@@ -143,7 +142,7 @@ impl Conversation<'_> {
     async fn give_up(&self, session: &Session) -> Result<(), Failure> {
         self.screen.unmark()?;
         let given_up = session.cancel_compaction().await;
-        given_up.map_err(|error| of_session(&error))?;
+        given_up.map_err(of_session)?;
         self.screen.note("given up")
     }
 
@@ -166,7 +165,7 @@ impl Conversation<'_> {
                 .hint("/unpin lists them")
         })?;
         let unpinned = session.unpin(&pin.id).await;
-        unpinned.map_err(|error| of_session(&error))?;
+        unpinned.map_err(of_session)?;
         self.screen.note(&format!(
             "no longer pinned: {}",
             words::shortened(&pin.text, 60)
@@ -180,7 +179,7 @@ impl Conversation<'_> {
             limit: HITS_MAX,
         };
         let hits = self.session()?.search(&search).await;
-        let hits = hits.map_err(|error| of_session(&error))?;
+        let hits = hits.map_err(of_session)?;
         if hits.is_empty() {
             return self.screen.note("nothing found");
         }
@@ -233,7 +232,7 @@ impl Conversation<'_> {
             .ok_or_else(nothing_said)?;
         if let Some(text) = text {
             let cut = self.session()?.truncate(at).await;
-            cut.map_err(|error| of_session(&error))?;
+            cut.map_err(of_session)?;
             return self.say(&text).await;
         }
         self.replaces = Some(at);
@@ -250,27 +249,8 @@ impl Conversation<'_> {
             let about = format!("{}{}\n", connection.model, window.unwrap_or_default());
             return self.screen.write(&about);
         };
-        let model = self.talk.catalogue().find(&name).cloned().ok_or_else(|| {
-            Failure::new(Kind::Arguments, format!("{name} is not known"))
-                .hint("throughline models lists the known ones")
-        })?;
-        let is_anthropic = self.talk.connection.client.wire() == Wire::Anthropic;
-        if is_anthropic != (model.provider == "anthropic") {
-            return Err(Failure::new(
-                Kind::Arguments,
-                format!("{} is not a model of this provider", model.id),
-            )
-            .hint(format!(
-                "a new chat can have it: throughline chat --model {}",
-                model.id
-            )));
-        }
-        if let Some(session) = self.talk.session() {
-            let set = session.set_model(&model).await;
-            set.map_err(|error| of_session(&error))?;
-        }
-        self.talk.connection.model.clone_from(&model.id);
-        self.screen.note(&format!("{} from now on", model.id))
+        self.talk.set_model(&name).await?;
+        self.screen.note(&format!("{name} from now on"))
     }
 
     fn cost(&self) -> Result<(), Failure> {
@@ -323,6 +303,10 @@ impl Conversation<'_> {
     async fn save(&self, file: Option<PathBuf>) -> Result<(), Failure> {
         let session = self.session()?;
         let file = file.unwrap_or_else(|| PathBuf::from(format!("{}.md", session.id())));
+        let file = match &self.talk.config.save {
+            Some(folder) => folder.join(file),
+            None => file,
+        };
         let said = self.talk.messages().await?;
         let is_lines = file
             .extension()

@@ -10,7 +10,7 @@ use throughline::transcript::usage::Usage;
 
 use super::markdown::Rendering;
 use super::screen::Screen;
-use crate::arguments::chat::Thinking;
+use crate::config::Thinking;
 use crate::error::Failure;
 use crate::words;
 

@@ -11,6 +11,7 @@ use throughline::transcript::usage::Usage;
 use super::talk::Talk;
 use super::{interrupted, of_agent};
 use crate::arguments::chat::Chat;
+use crate::config::Config;
 use crate::error::{Ending, Failure, Kind, reason};
 use crate::output::Console;
 
@@ -19,11 +20,12 @@ const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 pub(crate) async fn run(
     arguments: &Chat,
+    config: &Config,
     text: &str,
     console: &Console,
 ) -> Result<Ending, Failure> {
     let question = question(text, console)?;
-    let mut talk = Talk::begin(arguments, console, true).await?;
+    let mut talk = Talk::begin(arguments, config, console, true).await?;
     let agent = talk.agent(&question).await?;
     if arguments.show_id {
         console.note(&format!("session {}", agent.session().id()));
@@ -58,7 +60,7 @@ pub(crate) async fn run(
             Some(Ok(AgentEvent::Done(outcome))) => break outcome,
             Some(Ok(_)) => {}
             Some(Err(error)) => {
-                let failure = of_agent(&error);
+                let failure = of_agent(error);
                 talk.close().await?;
                 return Err(failure);
             }

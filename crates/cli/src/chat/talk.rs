@@ -5,20 +5,22 @@ use std::sync::Arc;
 
 use throughline::agent::builtin::Root;
 use throughline::agent::{Agent, AgentBuilder, AllowAll, Tools};
+use throughline::engine::Settings;
 use throughline::futures::{FutureExt, Stream, StreamExt};
-use throughline::store::{Page, SessionId, SessionInfo, SqliteStore, Store, StoreError};
-use throughline::transcript::catalogue::Catalogue;
+use throughline::store::{SessionInfo, Store};
 use throughline::transcript::formats::request::read_message;
 use throughline::transcript::json::Raw;
 use throughline::transcript::message::{Message, Role};
+use throughline::transcript::wire::Wire;
 use throughline::{ModelCompactor, OpenError, Session, SessionError, SessionEvent};
 
 use super::approvals::{Absent, Person};
-use super::connection::{self, Connection};
 use crate::arguments::chat::Chat;
+use crate::config::Config;
+use crate::connect::{Connection, connect};
 use crate::error::{Failure, Kind, chain};
 use crate::output::Console;
-use crate::words;
+use crate::{input, storage, words};
 
 /// Characters of a title.
 const TITLE_MAX: usize = 60;
@@ -27,11 +29,15 @@ const ROWS: usize = 500;
 /// The longest answer where the window is large, tokens.
 const ANSWER_TOKENS_MAX: u64 = 16_000;
 
+/// The model that makes memories where none does.
+const CODE_ALONE: &str = "none";
+
 type Events = Pin<Box<dyn Stream<Item = SessionEvent> + Send>>;
 
 /// What is said, and with whom.
 pub(crate) struct Talk<'a> {
     arguments: &'a Chat,
+    pub(crate) config: &'a Config,
     console: Console,
     pub(crate) connection: Connection,
     store: Arc<dyn Store>,
@@ -50,21 +56,23 @@ impl<'a> Talk<'a> {
     /// Opens the store and the connection, and the session that is to be gone on with, if one is.
     pub(crate) async fn begin(
         arguments: &'a Chat,
+        config: &'a Config,
         console: &Console,
         is_unattended: bool,
     ) -> Result<Self, Failure> {
-        let folder = connection::data_folder();
-        let store = SqliteStore::open(folder.join("sessions.db"))
-            .await
-            .map_err(|error| of_store(&error))?;
-        let store: Arc<dyn Store> = Arc::new(store);
+        let store = storage::open(config).await?;
         let known = known(arguments, store.as_ref()).await?;
-        let model = arguments.model.as_deref();
-        let stored = known.as_ref().map(|known| known.model.as_str());
-        let connection =
-            connection::connect(model.or(stored), arguments.window, arguments.latency).await?;
+        let mut wanted = arguments.wanted.clone();
+        let mut other_model = None;
+        if let Some(known) = &known {
+            other_model = wanted.model.take().filter(|model| *model != known.model);
+            wanted.model = Some(other_model.clone().unwrap_or_else(|| known.model.clone()));
+            wanted.wire = wanted.wire.or_else(|| known.wire.parse().ok());
+        }
+        let connection = connect(&wanted, config).await?;
         let mut talk = Self {
             arguments,
+            config,
             console: console.clone(),
             connection,
             store,
@@ -73,10 +81,41 @@ impl<'a> Talk<'a> {
         };
         if let Some(known) = known {
             let agent = talk.builder("")?.resume(&known.id).await;
-            let agent = agent.map_err(|error| of_open(&error))?;
-            talk.open(agent);
+            talk.open(agent.map_err(of_open)?);
+            if let Some(model) = other_model {
+                talk.set_model(&model).await?;
+            }
         }
         Ok(talk)
+    }
+
+    /// Goes on with another model of the same provider.
+    pub(crate) async fn set_model(&mut self, name: &str) -> Result<(), Failure> {
+        let model = self
+            .connection
+            .catalogue
+            .find(name)
+            .cloned()
+            .ok_or_else(|| {
+                Failure::new(Kind::Arguments, format!("{name} is not known"))
+                    .hint("`throughline models` lists the known ones")
+            })?;
+        let is_anthropic = self.connection.client.wire() == Wire::Anthropic;
+        if is_anthropic != (model.provider == "anthropic") {
+            return Err(Failure::new(
+                Kind::Arguments,
+                format!("{} is not a model of this provider", model.id),
+            )
+            .hint(format!(
+                "a new chat can have it: throughline chat --model {}",
+                model.id
+            )));
+        }
+        if let Some(session) = self.session() {
+            session.set_model(&model).await.map_err(of_session)?;
+        }
+        self.connection.model = name.to_owned();
+        Ok(())
     }
 
     /// The session, if one has begun.
@@ -88,8 +127,7 @@ impl<'a> Talk<'a> {
     pub(crate) async fn agent(&mut self, first: &str) -> Result<Agent, Failure> {
         if self.open.is_none() {
             let agent = self.builder(first)?.start().await;
-            let agent = agent.map_err(|error| of_open(&error))?;
-            self.open(agent);
+            self.open(agent.map_err(of_open)?);
         }
         match &self.open {
             Some(open) => Ok(open.agent.clone()),
@@ -125,8 +163,8 @@ impl<'a> Talk<'a> {
         };
         let title = self.title(&session).await;
         let fork = self.builder(&title)?.fork_of(&session, messages).await;
-        let fork = fork.map_err(|error| of_session(&error))?;
-        session.close().await.map_err(|error| of_session(&error))?;
+        let fork = fork.map_err(of_session)?;
+        session.close().await.map_err(of_session)?;
         self.open(fork);
         Ok(())
     }
@@ -141,14 +179,10 @@ impl<'a> Talk<'a> {
         match self.open.take() {
             Some(open) => {
                 let closed = open.agent.session().close().await;
-                closed.map_err(|error| of_session(&error))
+                closed.map_err(of_session)
             }
             None => Ok(()),
         }
-    }
-
-    pub(crate) fn catalogue(&self) -> &Catalogue {
-        &self.connection.catalogue
     }
 
     /// The messages of the session, whole ones.
@@ -161,7 +195,7 @@ impl<'a> Talk<'a> {
         while said.len() < count {
             let end = (said.len() + ROWS).min(count);
             let rows = session.messages(said.len()..end).await;
-            let rows = rows.map_err(|error| of_session(&error))?;
+            let rows = rows.map_err(of_session)?;
             if rows.is_empty() {
                 break;
             }
@@ -184,35 +218,41 @@ impl<'a> Talk<'a> {
             model,
             window,
             catalogue,
+            ..
         } = &self.connection;
         let mut session = Session::builder(client.clone(), model)
             .store(Arc::clone(&self.store))
             .catalogue(Arc::clone(catalogue))
-            .title(words::shortened(first, TITLE_MAX));
-        let mut compactor =
-            ModelCompactor::new(client.clone(), model).catalogue(Arc::clone(catalogue));
+            .title(words::shortened(first, TITLE_MAX))
+            .settings(settings(self.config));
         if let Some(window) = window {
             session = session.window(*window);
-            compactor = compactor.window(*window);
         }
         let known = catalogue.find(model).map(|model| model.window);
-        if let Some(window) = window.or(known) {
-            session = session.max_tokens(ANSWER_TOKENS_MAX.min(window / 8));
+        let answer = window
+            .or(known)
+            .map(|window| ANSWER_TOKENS_MAX.min(window / 8));
+        if let Some(tokens) = self.config.max_tokens.or(answer) {
+            session = session.max_tokens(tokens);
         }
-        if let Some(path) = &self.arguments.system {
-            let system = std::fs::read_to_string(path).map_err(|error| {
-                Failure::new(
-                    Kind::Arguments,
-                    format!(
-                        "cannot read {}: {}",
-                        path.display(),
-                        crate::error::reason(&error)
-                    ),
-                )
-            })?;
-            session = session.system(system.trim());
+        if let Some(path) = self
+            .arguments
+            .system
+            .as_ref()
+            .or(self.config.system.as_ref())
+        {
+            session = session.system(input::small_file(path)?.trim());
         }
-        let agent = Agent::builder(session.compactor(compactor)).tools(self.tools()?);
+        let memory_model = self.config.memory_model.as_deref().unwrap_or(model);
+        if memory_model != CODE_ALONE {
+            let mut compactor =
+                ModelCompactor::new(client.clone(), memory_model).catalogue(Arc::clone(catalogue));
+            if let Some(window) = window.filter(|_| memory_model == model) {
+                compactor = compactor.window(window);
+            }
+            session = session.compactor(compactor);
+        }
+        let agent = Agent::builder(session).tools(self.tools()?);
         Ok(if self.arguments.yes {
             agent.approve(AllowAll)
         } else if self.is_unattended {
@@ -224,10 +264,18 @@ impl<'a> Talk<'a> {
 
     fn tools(&self) -> Result<Tools, Failure> {
         let mut tools = Tools::new();
-        if self.arguments.tools.is_empty() {
+        let names = match self.arguments.tools.as_slice() {
+            [] => &self.config.tools,
+            names => names,
+        };
+        if names.is_empty() {
             return Ok(tools);
         }
-        let folder = self.arguments.root.as_deref();
+        let folder = self
+            .arguments
+            .root
+            .as_deref()
+            .or(self.config.root.as_deref());
         let folder = folder.unwrap_or_else(|| std::path::Path::new("."));
         let root = Root::open(folder).map_err(|error| {
             Failure::new(
@@ -239,12 +287,32 @@ impl<'a> Talk<'a> {
                 ),
             )
         })?;
-        for name in &self.arguments.tools {
+        for name in names {
             tools = tools
                 .with_builtin(name.trim(), Some(&root))
                 .map_err(|error| Failure::new(Kind::Arguments, error.to_string()))?;
         }
         Ok(tools)
+    }
+}
+
+/// When and how it is compacted, as far as that is configured.
+fn settings(config: &Config) -> impl FnOnce(&mut Settings) + Send + 'static {
+    let (mode, soft, hard, memory_tokens) =
+        (config.mode, config.soft, config.hard, config.memory_tokens);
+    move |settings| {
+        if let Some(mode) = mode {
+            settings.mode = mode;
+        }
+        if let Some(soft) = soft {
+            settings.soft = soft.0;
+        }
+        if let Some(hard) = hard {
+            settings.hard = hard.0;
+        }
+        if let Some(tokens) = memory_tokens {
+            settings.memory_tokens_max = tokens;
+        }
     }
 }
 
@@ -279,59 +347,32 @@ impl Said {
 
 /// The stored session that is to be gone on with.
 async fn known(arguments: &Chat, store: &dyn Store) -> Result<Option<SessionInfo>, Failure> {
-    let sessions = |limit| store.sessions(Page::first(limit));
-    if arguments.go_on {
-        let newest = sessions(1).await.map_err(|error| of_store(&error))?;
-        return match newest.into_iter().next() {
-            Some(session) => Ok(Some(session)),
-            None => Err(
-                Failure::new(Kind::Input, "there is no session to go on with")
-                    .hint("begin one: throughline chat"),
-            ),
-        };
-    }
-    let Some(wanted) = &arguments.resume else {
-        return Ok(None);
+    let wanted = match (&arguments.resume, arguments.go_on) {
+        (Some(id), _) => id.as_str(),
+        (None, true) => storage::LAST,
+        (None, false) => return Ok(None),
     };
-    if let Ok(id) = SessionId::new(wanted.as_str())
-        && let Ok(session) = store.session(&id).await
-    {
-        return Ok(Some(session));
-    }
-    let all = sessions(1_000).await.map_err(|error| of_store(&error))?;
-    let mut found = all
-        .into_iter()
-        .filter(|info| info.id.as_str().starts_with(wanted.as_str()));
-    match (found.next(), found.next()) {
-        (Some(session), None) => Ok(Some(session)),
-        (None, _) => Err(
-            Failure::new(Kind::Input, format!("there is no session {wanted}"))
-                .hint("throughline sessions list"),
-        ),
-        (Some(_), Some(_)) => Err(Failure::new(
-            Kind::Input,
-            format!("several sessions begin with {wanted}"),
-        )
-        .hint("throughline sessions list")),
-    }
+    storage::find(store, wanted).await.map(Some)
 }
 
 pub(crate) fn nothing_said() -> Failure {
     Failure::new(Kind::NothingToDo, "nothing has been said yet")
 }
 
-pub(crate) fn of_store(error: &StoreError) -> Failure {
-    Failure::new(Kind::Input, chain(error))
-}
-
-pub(crate) fn of_open(error: &OpenError) -> Failure {
+pub(crate) fn of_open(error: OpenError) -> Failure {
     match error {
-        OpenError::Store(error @ StoreError::Busy { .. }) => of_store(error)
-            .hint("end the other program, or go on in a fork of the session from there"),
-        error => Failure::new(Kind::Input, chain(error)),
+        OpenError::Store(error) => storage::failure(error),
+        error @ OpenError::OtherWire { .. } => Failure::new(Kind::Arguments, chain(&error))
+            .hint("name a model or a --wire of that format"),
+        error => Failure::new(Kind::Input, chain(&error)),
     }
 }
 
-pub(crate) fn of_session(error: &SessionError) -> Failure {
-    Failure::new(Kind::Input, chain(error))
+pub(crate) fn of_session(error: SessionError) -> Failure {
+    match error {
+        SessionError::Store(error) => storage::failure(error),
+        SessionError::Open(error) => of_open(error),
+        error @ SessionError::NothingToUndo => Failure::new(Kind::NothingToDo, error.to_string()),
+        error => Failure::new(Kind::Input, chain(&error)),
+    }
 }

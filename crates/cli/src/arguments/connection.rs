@@ -1,0 +1,43 @@
+//! To whom requests go.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::TypedValueParser;
+use throughline_transcript::wire::Wire;
+
+use super::{SimulatedLatency, window, wires_parser};
+
+/// What is wanted of a connection, before what is configured.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct Wanted {
+    /// Model that answers; `simulated` needs no key and no network
+    ///
+    /// Without it, the one of the configuration; without that, a large one of the provider whose key is found, or the
+    /// only one of a local server.
+    #[arg(short, long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// Address of the provider, of a gateway or of a local server
+    ///
+    /// llama.cpp, Ollama, LM Studio and vLLM on this machine need no key: --base-url http://127.0.0.1:8080
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+
+    /// Format of the requests; by the model if not given
+    #[arg(long, value_name = "WIRE", value_parser = wires_parser().try_map(|name| name.parse::<Wire>()))]
+    pub(crate) wire: Option<Wire>,
+
+    /// Tokens that the model holds, where that is not known or less is to be used
+    #[arg(long, value_name = "TOKENS", value_parser = window)]
+    pub(crate) window: Option<u64>,
+
+    /// How long answers of the simulated model take; as with a big model if not given
+    #[arg(long, value_enum, value_name = "LATENCY")]
+    pub(crate) latency: Option<SimulatedLatency>,
+
+    /// TOML file that corrects and extends the list of models
+    #[arg(long, value_name = "FILE")]
+    pub(crate) catalogue: Option<PathBuf>,
+}

@@ -1,0 +1,209 @@
+//! The table of keys: what can stand in the configuration file.
+
+use toml_edit::Value;
+
+use super::Config;
+use super::values::{self, Context};
+
+/// One key of the file.
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    /// What kind of value it takes, for people.
+    pub(crate) takes: Takes,
+    /// What holds without it, in words.
+    pub(crate) default: &'static str,
+    /// One sentence without a full stop.
+    pub(crate) about: &'static str,
+    /// A value as it stands in the file.
+    pub(crate) example: &'static str,
+    pub(super) set: Set,
+}
+
+type Set = fn(&mut Config, &Value, &mut Context<'_>) -> Result<(), String>;
+
+/// Kinds of values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Takes {
+    Text,
+    Path,
+    Texts,
+    Tokens,
+    Mark,
+    OneOf(&'static [&'static str]),
+}
+
+impl Key {
+    pub(super) fn takes_hint(&self) -> String {
+        format!("for example: {} = {}", self.name, self.example)
+    }
+}
+
+pub(crate) fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
+}
+
+/// All keys, in the order in which they are shown.
+pub(crate) static KEYS: &[Key] = &[
+    Key {
+        name: "model",
+        takes: Takes::Text,
+        default: "by the key that is found",
+        about: "Model that answers; `simulated` needs no key",
+        example: r#""claude-opus-5-5""#,
+        set: |config, value, _| Ok(config.model = Some(values::text(value)?)),
+    },
+    Key {
+        name: "memory_model",
+        takes: Takes::Text,
+        default: "the model that answers",
+        about: "Model that makes the memories; `none` leaves them to code, at no cost",
+        example: r#""claude-haiku-5-5""#,
+        set: |config, value, _| Ok(config.memory_model = Some(values::text(value)?)),
+    },
+    Key {
+        name: "base_url",
+        takes: Takes::Text,
+        default: "the provider's",
+        about: "Address of the provider, of a gateway or of a local server",
+        example: r#""http://127.0.0.1:8080""#,
+        set: |config, value, _| Ok(config.base_url = Some(values::text(value)?)),
+    },
+    Key {
+        name: "wire",
+        takes: Takes::OneOf(&["anthropic", "openai-chat", "openai-responses"]),
+        default: "by the model",
+        about: "Format of the requests",
+        example: r#""openai-chat""#,
+        set: |config, value, _| Ok(config.wire = Some(values::wire(value)?)),
+    },
+    Key {
+        name: "credential",
+        takes: Takes::Text,
+        default: "the provider's usual variable, such as ANTHROPIC_API_KEY",
+        about: "Where the provider's key is: env:NAME, file:PATH (only you may read it) or keyring:SERVICE/USER",
+        example: r#""file:~/.config/throughline/key""#,
+        set: |config, value, context| {
+            Ok(config.credential = Some(values::credential(value, context)?))
+        },
+    },
+    Key {
+        name: "catalogue",
+        takes: Takes::Path,
+        default: "the embedded list",
+        about: "TOML file that corrects and extends the list of models",
+        example: r#""models.toml""#,
+        set: |config, value, context| Ok(config.catalogue = Some(values::path(value, context)?)),
+    },
+    Key {
+        name: "window",
+        takes: Takes::Tokens,
+        default: "the model's",
+        about: "Tokens that the model holds, where that is not known or less is to be used",
+        example: "200000",
+        set: |config, value, _| Ok(config.window = Some(values::tokens(value)?)),
+    },
+    Key {
+        name: "max_tokens",
+        takes: Takes::Tokens,
+        default: "16000 for Anthropic, else the provider's",
+        about: "Longest answer, tokens",
+        example: "8000",
+        set: |config, value, _| Ok(config.max_tokens = Some(values::tokens(value)?)),
+    },
+    Key {
+        name: "mode",
+        takes: Takes::OneOf(&["instant", "traditional", "off"]),
+        default: "instant",
+        about: "Whether memories are swapped in from the background, made while the request waits, or not at all",
+        example: r#""instant""#,
+        set: |config, value, _| Ok(config.mode = Some(values::mode(value)?)),
+    },
+    Key {
+        name: "soft",
+        takes: Takes::Mark,
+        default: "50%",
+        about: "Where a memory begins to be made: a share of the usable window, or tokens of context",
+        example: r#""50%""#,
+        set: |config, value, _| Ok(config.soft = Some(values::mark(value)?)),
+    },
+    Key {
+        name: "hard",
+        takes: Takes::Mark,
+        default: "80%",
+        about: "Where the memory is swapped in: a share of the usable window, or tokens of context",
+        example: "100000",
+        set: |config, value, _| Ok(config.hard = Some(values::mark(value)?)),
+    },
+    Key {
+        name: "memory_tokens",
+        takes: Takes::Tokens,
+        default: "5% of the window, 400 to 6000",
+        about: "Largest memory, tokens",
+        example: "4000",
+        set: |config, value, _| Ok(config.memory_tokens = Some(values::tokens(value)?)),
+    },
+    Key {
+        name: "data",
+        takes: Takes::Path,
+        default: "$XDG_DATA_HOME/throughline or ~/.local/share/throughline",
+        about: "Folder for sessions and for what was typed",
+        example: r#""~/throughline""#,
+        set: |config, value, context| Ok(config.data = Some(values::path(value, context)?)),
+    },
+    Key {
+        name: "store",
+        takes: Takes::OneOf(&["sqlite", "files"]),
+        default: "sqlite",
+        about: "How sessions are kept: in one database, or in a folder of readable files for each",
+        example: r#""files""#,
+        set: |config, value, _| Ok(config.store = values::store(value)?),
+    },
+    Key {
+        name: "system",
+        takes: Takes::Path,
+        default: "a short one",
+        about: "File with the system prompt of new sessions",
+        example: r#""prompt.md""#,
+        set: |config, value, context| Ok(config.system = Some(values::path(value, context)?)),
+    },
+    Key {
+        name: "tools",
+        takes: Takes::Texts,
+        default: "none",
+        about: "Tools that the model is offered",
+        example: r#"["recall", "read_file"]"#,
+        set: |config, value, _| Ok(config.tools = values::texts(value)?),
+    },
+    Key {
+        name: "root",
+        takes: Takes::Path,
+        default: "the current folder",
+        about: "Folder that the tools may work in",
+        example: r#""~/projects/site""#,
+        set: |config, value, context| Ok(config.root = Some(values::path(value, context)?)),
+    },
+    Key {
+        name: "thinking",
+        takes: Takes::OneOf(&["show", "dim", "hide"]),
+        default: "dim",
+        about: "How the model's thinking is shown",
+        example: r#""hide""#,
+        set: |config, value, _| Ok(config.thinking = values::thinking(value)?),
+    },
+    Key {
+        name: "colours",
+        takes: Takes::OneOf(&["auto", "always", "never"]),
+        default: "auto: in a terminal, unless NO_COLOR is set",
+        about: "Whether the chat has colours",
+        example: r#""never""#,
+        set: |config, value, _| Ok(config.colours = values::colours(value)?),
+    },
+    Key {
+        name: "save",
+        takes: Takes::Path,
+        default: "the current folder",
+        about: "Folder that /save of the chat writes into",
+        example: r#""~/notes""#,
+        set: |config, value, context| Ok(config.save = Some(values::path(value, context)?)),
+    },
+];

@@ -1,0 +1,128 @@
+//! Where the sessions of this user are kept, and which one is meant.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use throughline::store::{
+    ErrorKind, FileStore, Page, SessionId, SessionInfo, SqliteStore, Store, StoreError,
+};
+
+use crate::config::{Config, StoreKind};
+use crate::error::{Failure, Kind, reason};
+
+/// Which session is the one that was changed last.
+pub(crate) const LAST: &str = "last";
+
+/// Opens the store of the configuration, making it if there is none.
+pub(crate) async fn open(config: &Config) -> Result<Arc<dyn Store>, Failure> {
+    let place = place(config)?;
+    make_private_folder(&config.data_folder()?)?;
+    Ok(match config.store {
+        StoreKind::Sqlite => Arc::new(SqliteStore::open(&place).await.map_err(failure)?),
+        StoreKind::Files => Arc::new(FileStore::open(&place).await.map_err(failure)?),
+    })
+}
+
+/// The database, or the folder.
+pub(crate) fn place(config: &Config) -> Result<PathBuf, Failure> {
+    let name = match config.store {
+        StoreKind::Sqlite => "sessions.db",
+        StoreKind::Files => "sessions",
+    };
+    Ok(config.data_folder()?.join(name))
+}
+
+/// The folder of everything, for its owner alone. One that exists is left as it is: it may be the user's own.
+pub(crate) fn make_private_folder(folder: &PathBuf) -> Result<(), Failure> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(|error| {
+        Failure::new(
+            Kind::Output,
+            format!(
+                "cannot make the folder {}: {}",
+                folder.display(),
+                reason(&error)
+            ),
+        )
+        .hint("`throughline config set data FOLDER` chooses another place")
+    })
+}
+
+/// The session that `wanted` means: its id, the beginning of it that no other has, or `last`.
+pub(crate) async fn find(store: &dyn Store, wanted: &str) -> Result<SessionInfo, Failure> {
+    if wanted == LAST {
+        let newest = store.sessions(Page::first(1)).await.map_err(failure)?;
+        return newest.into_iter().next().ok_or_else(|| {
+            Failure::new(Kind::NothingToDo, "there is no session yet")
+                .hint("`throughline chat` begins one")
+        });
+    }
+    let id = SessionId::new(wanted).map_err(|_| none(wanted))?;
+    match store.session(&id).await {
+        Ok(session) => return Ok(session),
+        Err(StoreError::SessionNotFound { .. }) => {}
+        Err(error) => return Err(failure(error)),
+    }
+    let mut begun: Vec<SessionInfo> = sessions(store)
+        .await?
+        .into_iter()
+        .filter(|session| session.id.as_str().starts_with(wanted))
+        .collect();
+    match (begun.pop(), begun.len()) {
+        (None, _) => Err(none(wanted)),
+        (Some(only), 0) => Ok(only),
+        (Some(_), others) => Err(Failure::new(
+            Kind::Arguments,
+            format!("{} sessions begin with {wanted}", others + 1),
+        )
+        .hint("give more of the id")),
+    }
+}
+
+/// All sessions, the last changed first.
+pub(crate) async fn sessions(store: &dyn Store) -> Result<Vec<SessionInfo>, Failure> {
+    const PAGE_ROWS: u32 = 1_000;
+    let mut all = Vec::new();
+    loop {
+        let page = Page {
+            skip: all.len() as u64,
+            limit: PAGE_ROWS,
+        };
+        let found = store.sessions(page).await.map_err(failure)?;
+        if found.is_empty() {
+            return Ok(all);
+        }
+        all.extend(found);
+    }
+}
+
+fn none(wanted: &str) -> Failure {
+    Failure::new(Kind::Arguments, format!("there is no session {wanted}"))
+        .hint("`throughline sessions list` shows them; `last` is the newest")
+}
+
+/// What a failure of the store means for the user.
+pub(crate) fn failure(error: StoreError) -> Failure {
+    let message = error.to_string();
+    match error.kind() {
+        ErrorKind::Busy => Failure::new(Kind::Unavailable, message)
+            .hint("close it there, or wait: a session is written by one program at a time"),
+        ErrorKind::Full => Failure::new(Kind::Output, message).hint("make room on the disk"),
+        ErrorKind::ReadOnly => Failure::new(Kind::Output, message)
+            .hint("`throughline doctor` looks at the place of the sessions"),
+        ErrorKind::Corrupt => Failure::new(Kind::Input, message)
+            .hint("restore it from a backup, or move it away to begin anew"),
+        ErrorKind::Newer => Failure::new(Kind::Input, message).hint("update throughline"),
+        ErrorKind::NotFound => Failure::new(Kind::Arguments, message)
+            .hint("`throughline sessions list` shows the sessions"),
+        ErrorKind::Unavailable => Failure::new(Kind::Unavailable, message),
+        _ => Failure::new(Kind::Bug, message),
+    }
+}
