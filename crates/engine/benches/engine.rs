@@ -9,8 +9,8 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use throughline_engine::{
-    Adoption, EconomyRule, Engine, Input, Order, Output, Plan, Settings, Snapshot, Time, Version,
-    VersionOrigin,
+    Adoption, EconomyRule, Engine, Input, Mark, Order, Output, Plan, Settings, Snapshot, Time,
+    Version, VersionOrigin,
 };
 use throughline_memory::compact::{Form, Options, compact_after};
 use throughline_memory::document::Memory;
@@ -109,9 +109,18 @@ fn append_and_plan(criterion: &mut Criterion) {
 
 /// 200,000 tokens of context at the hard mark.
 fn full_session() -> (Settings, Snapshot) {
+    const CONTEXT_TOKENS: usize = 200_000;
     let mut settings = Settings::new(280_000);
     settings.economy.rule = EconomyRule::HardMarkOnly;
-    let messages: Vec<_> = (0..401).map(|index| message(index, 510)).collect();
+    settings.hard = Mark::Tokens(CONTEXT_TOKENS as u64);
+    let mut messages = Vec::new();
+    let mut tokens = 0;
+    // The last one is the user's.
+    while tokens < CONTEXT_TOKENS || messages.len().is_multiple_of(2) {
+        let next = message(messages.len(), 510);
+        tokens += settings.counter.message(&next);
+        messages.push(next);
+    }
     let snapshot = Snapshot {
         messages,
         ..Snapshot::default()
@@ -121,7 +130,8 @@ fn full_session() -> (Settings, Snapshot) {
 
 fn swap(criterion: &mut Criterion) {
     let (settings, snapshot) = full_session();
-    let covered = &snapshot.messages[..360];
+    let cover = snapshot.messages.len() / 10 * 9;
+    let covered = &snapshot.messages[..cover];
     let mut memory = draft(Chain::new(), covered, &settings);
     let mut chain = Chain::new();
     for message in covered {
@@ -141,7 +151,7 @@ fn swap(criterion: &mut Criterion) {
             |mut engine| {
                 engine.handle(Time::from_ms(1), Input::RequestWanted);
                 let (plan, _) = drain(&mut engine);
-                assert_eq!(plan.as_ref().map(|plan| plan.first), Some(360));
+                assert_eq!(plan.as_ref().map(|plan| plan.first), Some(cover));
                 (engine, plan)
             },
             BatchSize::PerIteration,
@@ -149,8 +159,9 @@ fn swap(criterion: &mut Criterion) {
     });
     let drafted = || {
         let mut engine = Engine::restore(settings.clone(), snapshot.clone());
-        engine.handle(Time::from_ms(0), Input::Appended(message(401, 50)));
-        engine.handle(Time::from_ms(0), Input::Appended(message(402, 50)));
+        let end = engine.messages();
+        engine.handle(Time::from_ms(0), Input::Appended(message(end, 50)));
+        engine.handle(Time::from_ms(0), Input::Appended(message(end + 1, 50)));
         let (_, order) = drain(&mut engine);
         let order = order.unwrap();
         let memory = draft(Chain::at(order.chain), &order.messages, &settings);
@@ -196,7 +207,7 @@ fn swap(criterion: &mut Criterion) {
         .as_ref()
         .map(|version| version.text.as_str());
     group.bench_function("the request after it", |bencher| {
-        bencher.iter(|| frame.compose(memory, black_box(&raws[360..]), Marks::default()));
+        bencher.iter(|| frame.compose(memory, black_box(&raws[cover..]), Marks::default()));
     });
     group.bench_function("a request of 200,000 tokens", |bencher| {
         bencher.iter(|| frame.compose(None, black_box(&raws), Marks::default()));

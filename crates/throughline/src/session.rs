@@ -46,6 +46,7 @@ struct Shared {
     tasks: TaskTracker,
     stop: CancellationToken,
     compactions: AtomicU64,
+    result_bytes_max: usize,
 }
 
 /// What can be seen of a session without asking it.
@@ -464,6 +465,11 @@ impl Session {
         self.shared.tasks.close();
         self.shared.tasks.wait().await;
         ended
+    }
+
+    /// From which length a result of a tool goes into requests shortened, bytes.
+    pub(crate) fn result_bytes_max(&self) -> usize {
+        self.shared.result_bytes_max
     }
 
     async fn command(&self, command: Command) -> Result<(), SessionError> {

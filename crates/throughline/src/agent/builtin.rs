@@ -1,9 +1,19 @@
 //! Tools that come with the library. An agent has none of them unless it is given them.
 
+mod changes;
+mod command;
+mod files;
+mod plan;
+mod recall;
 mod root;
 
 use super::tools::Tools;
 
+pub use self::changes::{EditFile, WriteFile, edit_file, write_file};
+pub use self::command::{RunCommand, run_command};
+pub use self::files::{ListFiles, ReadFile, SearchFiles, list_files, read_file, search_files};
+pub use self::plan::{UpdatePlan, update_plan};
+pub use self::recall::{Recall, recall};
 pub use self::root::Root;
 
 /// The names of all of them, in the order in which they are listed.
@@ -43,9 +53,28 @@ impl Tools {
     /// # Errors
     /// If there is no tool with this name, or it needs a root.
     pub fn with_builtin(self, name: &str, root: Option<&Root>) -> Result<Self, NoSuchTool> {
-        let _ = root;
-        Err(NoSuchTool::Unknown {
-            name: name.to_owned(),
+        let rooted = || {
+            root.ok_or_else(|| NoSuchTool::NeedsRoot {
+                name: name.to_owned(),
+            })
+        };
+        Ok(match name {
+            "recall" => self.with(recall()),
+            "update_plan" => self.with(update_plan()),
+            "read_file" => self.with(read_file(rooted()?)),
+            "list_files" => self.with(list_files(rooted()?)),
+            "search_files" => self.with(search_files(rooted()?)),
+            "write_file" => self.with(write_file(rooted()?)),
+            "edit_file" => self.with(edit_file(rooted()?)),
+            "run_command" => self.with(run_command(rooted()?)),
+            _ => {
+                return Err(NoSuchTool::Unknown {
+                    name: name.to_owned(),
+                });
+            }
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! The loop: the model is asked, its calls are run, it is asked again.
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +28,12 @@ const NOT_RUN: &str = "This call was not run: the user went on without it.";
 /// What the model is told of a call of which it is not known how far it came.
 const BROKEN_OFF: &str = "This call was broken off before it had a result. Some or all of what it does may have been \
                           done: look before you make it again.";
+
+/// What the model is told after an answer that was cut off, in a tag: they are no words of the user's, and memories know
+/// that.
+const NOTE_OF_CUT: &str = "<program_note>\nYour last answer was cut off at its limit. A call that was not whole was not \
+                           run. Go on from there; make such a call again with less in it, in several calls if need be.\n\
+                           </program_note>";
 
 /// What an agent may do at most.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +88,6 @@ enum Next {
         /// What else the model is to be told.
         note: Option<String>,
     },
-    End(Outcome),
 }
 
 impl Inner {
@@ -154,7 +160,10 @@ impl Inner {
                     steps += 1;
                     let answer = self.ask(input, progress, teller).await?;
                     cut_answers = if is_cut(&answer) { cut_answers + 1 } else { 0 };
-                    self.after(answer, steps, cut_answers)
+                    match self.after(answer, steps, cut_answers) {
+                        ControlFlow::Continue(next) => next,
+                        ControlFlow::Break(outcome) => return Ok(outcome),
+                    }
                 }
                 Next::Run { calls, note } => {
                     match calls::run(self, calls, progress, teller).await {
@@ -162,10 +171,11 @@ impl Inner {
                             outputs,
                             text: note,
                         }),
-                        Called::Waiting(calls) => Next::End(Outcome::WaitsForApproval { calls }),
+                        Called::Waiting(calls) => {
+                            return Ok(Outcome::WaitsForApproval { calls });
+                        }
                     }
                 }
-                Next::End(outcome) => return Ok(outcome),
             };
         }
     }
@@ -194,29 +204,37 @@ impl Inner {
     }
 
     /// What follows from an answer.
-    fn after(&self, answer: Answer, steps: usize, cut_answers: usize) -> Next {
+    fn after(
+        &self,
+        answer: Answer,
+        steps: usize,
+        cut_answers: usize,
+    ) -> ControlFlow<Outcome, Next> {
         if let Some(Stop::Refusal { category }) = answer.stop() {
             let category = category.clone();
-            return Next::End(Outcome::Declined { answer, category });
+            return ControlFlow::Break(Outcome::Declined { answer, category });
         }
         let calls = answer.tool_calls();
-        let is_full = answer.stop() == Some(&Stop::WindowExceeded);
-        let lost = answer.reply.cut_calls;
-        let wants_more = !calls.is_empty() || lost > 0 || is_full;
-        if cut_answers >= CUT_ANSWERS_MAX || (!wants_more && is_cut(&answer)) {
-            return Next::End(Outcome::CutOff(answer));
+        let is_cut = is_cut(&answer);
+        let wants_more = !calls.is_empty()
+            || answer.reply.cut_calls > 0
+            || answer.stop() == Some(&Stop::WindowExceeded)
+            // It was cut off in what is not shown: thinking, or the beginning of a call.
+            || (is_cut && answer.text().trim().is_empty());
+        if cut_answers >= CUT_ANSWERS_MAX || (is_cut && !wants_more) {
+            return ControlFlow::Break(Outcome::CutOff(answer));
         }
         if !wants_more {
-            return Next::End(Outcome::Done(answer));
+            return ControlFlow::Break(Outcome::Done(answer));
         }
         if steps >= self.limits.steps_max {
-            return Next::End(Outcome::StepLimit { steps, calls });
+            return ControlFlow::Break(Outcome::StepLimit { steps, calls });
         }
-        let note = (lost > 0 || is_full).then(|| note(lost, is_full));
-        match (calls.is_empty(), note) {
+        let note = is_cut.then(|| NOTE_OF_CUT.to_owned());
+        ControlFlow::Continue(match (calls.is_empty(), note) {
             (true, Some(note)) => Next::Ask(note.into()),
             (_, note) => Next::Run { calls, note },
-        }
+        })
     }
 }
 
@@ -224,19 +242,4 @@ impl Inner {
 fn is_cut(answer: &Answer) -> bool {
     answer.reply.cut_calls > 0
         || matches!(answer.stop(), Some(Stop::MaxTokens | Stop::WindowExceeded))
-}
-
-/// What the model is told of an answer that was cut off, in a tag: no words of the user's, and memories know that.
-fn note(lost_calls: usize, is_full: bool) -> String {
-    let why = if is_full {
-        "the window was full; there is room again"
-    } else {
-        "an answer has a limit"
-    };
-    let what = if lost_calls > 0 {
-        "Its last call was not whole and was not run. Make it again with less in it, in several calls if need be."
-    } else {
-        "Go on where it ends."
-    };
-    format!("<program_note>\nYour last answer was cut off: {why}. {what}\n</program_note>")
 }

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
+use futures::future::BoxFuture;
 use futures::{Stream, StreamExt};
 
 use super::event::{AgentError, AgentEvent, Outcome};
@@ -16,7 +17,7 @@ use super::event::{AgentError, AgentEvent, Outcome};
 /// all events before that have been taken.
 #[must_use = "a turn does nothing unless it is polled"]
 pub struct AgentTurn {
-    work: Option<Pin<Box<dyn Future<Output = Result<Outcome, AgentError>> + Send>>>,
+    work: Option<BoxFuture<'static, Result<Outcome, AgentError>>>,
     teller: Teller,
 }
 

@@ -584,6 +584,7 @@ async fn launch(
     let stop = parts.stop.clone();
     let id = parts.writer.id().clone();
     let store = Arc::clone(&parts.store);
+    let result_bytes_max = parts.result_bytes_max;
     let engine = Engine::restore(settings, snapshot);
     let mut actor = Actor::new(parts, engine, events.clone());
     actor.begin().await?;
@@ -599,6 +600,7 @@ async fn launch(
             tasks,
             stop,
             compactions: AtomicU64::new(1),
+            result_bytes_max,
         }),
     })
 }

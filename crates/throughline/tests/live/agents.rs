@@ -12,7 +12,7 @@ use throughline::agent::{
     Agent, AgentBuilder, AgentError, AgentEvent, Approval, ApprovalRequest, Approver, CallContext,
     Decision, Outcome, Tool, ToolError, Tools,
 };
-use throughline::schemars;
+use throughline::{Session, SessionBuilder, schemars};
 use throughline_simulator::{Options, Reply, Stop};
 use throughline_store::MemoryStore;
 use throughline_transcript::wire::Wire;
@@ -81,7 +81,18 @@ fn world() -> World {
 }
 
 fn agent(world: &World, work: &Work) -> AgentBuilder {
-    Agent::builder(world.session()).tools(Tools::new().with(work.clone()))
+    agent_on(world.session(), work)
+}
+
+fn agent_on(session: SessionBuilder, work: &Work) -> AgentBuilder {
+    Agent::builder(session).tools(Tools::new().with(work.clone()))
+}
+
+fn session_of(world: &World, wire: Wire) -> SessionBuilder {
+    match wire {
+        Wire::Anthropic => world.session(),
+        _ => Session::builder(world.client.clone(), "gpt-4.1"),
+    }
 }
 
 fn calls(inputs: &[&str]) -> Reply {
@@ -99,7 +110,7 @@ fn calls(inputs: &[&str]) -> Reply {
 /// What the model was told with the last request.
 fn told(world: &World) -> String {
     let body = world.provider.ledger().pop().unwrap().body;
-    let body: serde_json::Value = serde_json::from_slice(&body.unwrap()).unwrap();
+    let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
     let messages = body["messages"].as_array().unwrap();
     messages.last().unwrap().to_string()
 }
@@ -127,7 +138,8 @@ async fn calls_run_at_the_same_time_and_their_results_are_in_the_order_of_the_ca
     for wire in Wire::ALL {
         let world = World::of_wire(Options::new(5).without_latency(), wire);
         let work = Work::default();
-        let agent = agent(&world, &work).parallel(2).start().await.unwrap();
+        let session = session_of(&world, wire);
+        let agent = agent_on(session, &work).parallel(2).start().await.unwrap();
         world.provider.script(calls(&["a@3", "b@1", "c@1"]));
         world.provider.script(Reply::text("All done."));
         let events = events(agent.send("Work.")).await;
@@ -146,7 +158,7 @@ async fn calls_run_at_the_same_time_and_their_results_are_in_the_order_of_the_ca
             ]
         );
         assert_eq!(work.most.load(Ordering::SeqCst), 2);
-        let stored = agent.session().messages(2..6).await.unwrap();
+        let stored = agent.session().messages(0..20).await.unwrap();
         let stored: String = stored
             .iter()
             .map(|message| String::from_utf8_lossy(&message.original).into_owned())
@@ -257,11 +269,8 @@ async fn a_decision_can_come_later_and_after_a_restart() {
     let world = world();
     let work = Work::default();
     let deciding = Deciding::default();
-    let builder = || {
-        Agent::builder(world.session().store(store.clone()))
-            .tools(Tools::new().with(work.clone()))
-            .approve(deciding.clone())
-    };
+    let builder =
+        || agent_on(world.session().store(store.clone()), &work).approve(deciding.clone());
     let agent = builder().start().await.unwrap();
     deciding.next([Decision::Later, Decision::Allow, Decision::Later]);
     world
@@ -298,21 +307,17 @@ async fn a_turn_can_be_dropped_at_any_moment_and_gone_on_with_or_talked_over() {
             world.provider.script(calls(&["a@2", "b@3"]));
             world.provider.script(calls(&["c@1"]));
             let mut turn = agent.send("Work.");
-            let mut busy = agent.send("And this.");
             let began = tokio::time::timeout(Duration::from_millis(wait_ms), async {
                 while let Some(event) = turn.next().await {
-                    event.unwrap();
-                    if agent.session().status().messages > 0 {
-                        assert!(matches!(
-                            busy.next().await,
-                            Some(Err(AgentError::Busy)) | None
-                        ));
+                    if matches!(event.unwrap(), AgentEvent::Done(_)) {
+                        break;
                     }
+                    let other = agent.ask("And this.").await;
+                    assert!(matches!(other, Err(AgentError::Busy)), "{other:?}");
                 }
             });
             let _ = began.await;
             drop(turn);
-            let running = work.running.load(Ordering::SeqCst);
             let outcome = if goes_on {
                 agent.go_on().outcome().await
             } else {
@@ -321,14 +326,8 @@ async fn a_turn_can_be_dropped_at_any_moment_and_gone_on_with_or_talked_over() {
             if !matches!(outcome, Err(AgentError::NothingOpen)) {
                 assert!(!outcome.unwrap().text().is_empty());
             }
-            // What was dropped has ended without noting anything.
-            let log = work.log();
-            assert!(
-                log.len() >= usize::from(goes_on) * log.len().min(1),
-                "{log:?}"
-            );
             assert!(agent.session().open_calls().await.unwrap().is_empty());
-            assert_eq!(world.refused(), 0, "{wait_ms} ms, {running} running");
+            assert_eq!(world.refused(), 0, "{wait_ms} ms");
             agent.session().close().await.unwrap();
         }
     }
@@ -381,20 +380,18 @@ async fn a_call_that_is_cut_off_is_not_run_and_made_again() {
     for wire in Wire::ALL {
         let world = World::of_wire(Options::new(5).without_latency(), wire);
         let work = Work::default();
-        let session = world.session().max_tokens(60);
-        let agent = Agent::builder(session)
-            .tools(Tools::new().with(work.clone()))
-            .start()
-            .await
-            .unwrap();
+        let session = session_of(&world, wire).max_tokens(150);
+        let agent = agent_on(session, &work).start().await.unwrap();
         let long = "x".repeat(2_000);
-        world.provider.script(calls(&["a", &long]));
+        world.provider.script(calls(&["a", "last", &long]));
         world.provider.script(calls(&[&long]));
         world.provider.script(calls(&["b"]));
         world.provider.script(Reply::text("I see."));
         let outcome = agent.ask("Work.").await.unwrap();
-        assert_eq!(outcome.text(), "I see.");
-        assert_eq!(work.log(), ["a", "b"]);
+        assert_eq!(outcome.text(), "I see.", "{wire:?} {outcome:?}");
+        // Whether the last call that came was whole, nobody can say in some formats.
+        let log = work.log();
+        assert!(log == ["a", "b"] || log == ["a", "last", "b"], "{log:?}");
         assert_eq!(world.refused(), 0);
 
         // Not for ever.
@@ -442,5 +439,60 @@ async fn answers_that_end_otherwise() {
     let outcome = agent.go_on().outcome().await.unwrap();
     assert_eq!(outcome.text(), "I see.");
     assert_eq!(work.log(), ["a"]);
+    assert_eq!(world.refused(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_ran_when_the_process_ended_are_gone_on_with() {
+    let store = Arc::new(MemoryStore::new());
+    let world = world();
+    let work = Work::default();
+    let builder = || {
+        let session = world.session().store(store.clone());
+        agent_on(session.open_wait(Duration::from_secs(5)), &work)
+    };
+    let agent = builder().start().await.unwrap();
+    world.provider.script(calls(&["a", "b@60"]));
+    let mut turn = agent.send("Work.");
+    while !matches!(
+        turn.next().await.unwrap().unwrap(),
+        AgentEvent::CallEnded { .. }
+    ) {}
+    let id = agent.session().id().clone();
+    // Nothing is closed or said any more.
+    drop((turn, agent));
+
+    let agent = builder().resume(&id).await.unwrap();
+    assert_eq!(agent.session().open_calls().await.unwrap().len(), 2);
+    world.provider.script(Reply::text("I see."));
+    let outcome = agent.go_on().outcome().await.unwrap();
+    assert_eq!(outcome.text(), "I see.");
+    assert_eq!(work.log(), ["a", "a", "b"]);
+    assert_eq!(world.refused(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_turn_can_be_longer_than_the_window() {
+    const TASK: &str = "Work until the harbour is dredged.";
+    let world = world();
+    let work = Work::default();
+    let session = world.session().window(12_000);
+    let agent = agent_on(session, &work)
+        .steps_max(400)
+        .start()
+        .await
+        .unwrap();
+    let long = "sand ".repeat(300);
+    for _ in 0..80 {
+        world.provider.script(calls(&[&long, "look"]));
+    }
+    world.provider.script(Reply::text("It is dredged."));
+    let outcome = agent.ask(TASK).await.unwrap();
+    assert_eq!(outcome.text(), "It is dredged.");
+    assert_eq!(work.log().len(), 160);
+    assert!(agent.session().status().epoch >= 3);
+    // The last request still says what all this is for.
+    let body = world.provider.ledger().pop().unwrap().body;
+    assert!(String::from_utf8_lossy(&body).contains(TASK));
     assert_eq!(world.refused(), 0);
 }

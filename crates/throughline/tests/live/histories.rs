@@ -46,7 +46,7 @@ async fn a_result_larger_than_the_window_is_answered_and_can_be_read_whole() {
     session.ask(UserInput::from(vec![output])).await.unwrap();
     assert_eq!(world.refused(), 0);
     let body = last_body(&world);
-    for part in ["seed=9917", "exit=101", "message 2 in the archive"] {
+    for part in ["seed=9917", "exit=101", "message 3 in the archive"] {
         assert!(body.contains(part), "{part}");
     }
     assert!(body.len() < 200_000);

@@ -7,6 +7,7 @@
 
 mod agents;
 mod begun;
+mod builtins;
 mod compaction;
 mod elsewhere;
 mod faults;
@@ -19,4 +20,5 @@ mod soak;
 mod thinking;
 mod turns;
 mod updates;
+mod windows;
 mod world;
