@@ -207,3 +207,65 @@ pub(crate) static KEYS: &[Key] = &[
         set: |config, value, context| Ok(config.save = Some(values::path(value, context)?)),
     },
 ];
+
+/// The end of `throughline config --help`.
+pub(crate) fn help() -> String {
+    let mut text = "Keys:\n".to_owned();
+    for key in KEYS {
+        text.push_str(&format!(
+            "  {:14} {}\n{:17}{}; default: {}\n",
+            key.name,
+            key.about,
+            "",
+            key.takes.words(),
+            key.default
+        ));
+    }
+    text.push_str(
+        "\nExamples:
+  throughline config
+  throughline config set model claude-opus-5-5
+  throughline config path
+
+Exit codes:
+  0    done
+  2    the arguments are wrong, or the file cannot be read or has a mistake
+  4    the file cannot be written",
+    );
+    text
+}
+
+impl Takes {
+    /// Kind of value, for people.
+    pub(crate) fn words(self) -> String {
+        match self {
+            Self::Text => "a text".to_owned(),
+            Self::Path => {
+                "a path; ~/ is your home, other relative ones count from the file".to_owned()
+            }
+            Self::Texts => "a list of texts".to_owned(),
+            Self::Tokens => "a number of tokens, such as 30000 or \"30k\"".to_owned(),
+            Self::Mark => "a share such as \"80%\", or a number of tokens".to_owned(),
+            Self::OneOf(names) => names.join(", "),
+        }
+    }
+}
+
+/// The keys for docs/configuration.md.
+#[cfg(test)]
+pub(super) fn table() -> String {
+    let mut text =
+        "| key | what it is | values | default | example |\n| --- | --- | --- | --- | --- |\n"
+            .to_owned();
+    for key in KEYS {
+        text.push_str(&format!(
+            "| `{}` | {} | {} | {} | `{}` |\n",
+            key.name,
+            key.about,
+            key.takes.words(),
+            key.default,
+            key.example
+        ));
+    }
+    text
+}
