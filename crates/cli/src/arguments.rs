@@ -39,7 +39,7 @@ use crate::error::EXIT_CODES;
     about = "Session memory for conversations with language models",
     long_about = "Session memory for conversations with language models.\n\n\
         Reads the session files of coding agents, chat exports and request bodies, and writes a memory from which the \
-        work can go on. Everything happens on this machine: no key, no network.",
+        work can go on. For that no key and no network is needed.",
     after_help = "Start with: throughline compact SESSION-FILE",
     after_long_help = EXIT_CODES,
     arg_required_else_help = true

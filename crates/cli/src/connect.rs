@@ -456,6 +456,7 @@ mod tests {
         assert_eq!(connection.kind, ConnectionKind::Simulated);
         assert_eq!(connection.model, SIMULATED);
         assert_eq!(connection.window, Some(20_000));
+        assert_eq!(connection.base_url, None);
         let known = connection.catalogue.find(SIMULATED).unwrap();
         assert_eq!(known.id, SIMULATED_AS);
     }

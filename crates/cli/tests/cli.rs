@@ -5,6 +5,10 @@
     reason = "the helpers of tests fail by panicking, as tests do"
 )]
 
+#[path = "cli/sessions.rs"]
+mod sessions;
+#[path = "cli/settings.rs"]
+mod settings;
 #[path = "cli/simulate.rs"]
 mod simulate;
 
@@ -801,6 +805,9 @@ fn manual_pages_and_completions_cover_every_command() {
         "check",
         "convert",
         "models",
+        "sessions",
+        "config",
+        "doctor",
         "formats",
         "completions",
         "man",

@@ -4,9 +4,10 @@ use clap::Args;
 
 use super::connection::Wanted;
 
-/// Look whether everything is in place: key, provider, model, sessions, disk, clock, terminal
+/// Look whether everything is in place, and say what to do where it is not
 ///
-/// Each finding says what to do about it. Nothing is changed, no model is asked, and keys are not shown. The provider is
+/// Looks at the configuration, the key, the provider, the model and its window, sessions, permissions, disk, clock and
+/// terminal. Each finding says what to do about it. Nothing is changed, no model is asked, and keys are not shown. The provider is
 /// asked for its list of models, which costs nothing.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\

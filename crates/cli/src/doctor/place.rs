@@ -30,12 +30,17 @@ pub(super) fn files(config: &Config) -> Vec<Finding> {
         Err(failure) => findings.push(Finding::of_failure("data", &failure)),
     }
     for (key, path, is_folder) in [
+        ("catalogue", &config.catalogue, false),
         ("system", &config.system, false),
         ("root", &config.root, true),
         ("save", &config.save, true),
     ] {
+        let is_there = |path: &Path| match is_folder {
+            true => path.is_dir(),
+            false => path.is_file(),
+        };
         if let Some(path) = path
-            && path.is_dir() != is_folder
+            && !is_there(path)
         {
             let kind = if is_folder { "folder" } else { "file" };
             findings.push(Finding::failure(

@@ -64,15 +64,17 @@ pub(super) async fn run(
         true => None,
         false => Some(session.compact(None).await.map_err(not_compacted)?),
     };
+    // Where the session stands is known for sure when nothing of it runs any more.
+    session.close().await.map_err(not_compacted)?;
+    let status = session.status();
     let imported = Imported {
         schema: "throughline.import/1",
         id: session.id().to_string(),
-        messages: session.status().messages,
-        memory_version: session.status().version,
-        covers: session.status().cover,
-        tokens: session.status().tokens,
+        messages: status.messages,
+        memory_version: status.version,
+        covers: status.cover,
+        tokens: status.tokens,
     };
-    session.close().await.map_err(not_compacted)?;
     tell(&imported, memory.as_ref(), arguments.json, console)
 }
 
