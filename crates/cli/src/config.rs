@@ -3,6 +3,7 @@
 //! [`keys`] is the one table of what can stand in it. Help, `throughline config show`, the documentation and the checks
 //! are made from that table. Nothing is read from the file but what the table names.
 
+pub(crate) mod command;
 pub(crate) mod keys;
 mod values;
 
@@ -11,9 +12,10 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use throughline::SessionBuilder;
 use throughline::engine::Mode;
 use throughline_transcript::wire::Wire;
-use toml_edit::{Document, Item};
+use toml_edit::{Document, Item, Value};
 
 use self::keys::{KEYS, Key};
 use crate::error::{Failure, Kind};
@@ -76,6 +78,35 @@ impl Config {
             })?;
         }
         Ok(config)
+    }
+
+    /// Whether `value` can stand for `key` in the file at `path`.
+    fn check(key: &Key, value: &Value, path: &Path) -> Result<(), Failure> {
+        let mut context = values::Context::of(path);
+        (key.set)(&mut Self::default(), value, &mut context).map_err(|what| {
+            Failure::new(Kind::Arguments, format!("{}: {what}", key.name)).hint(key.takes_hint())
+        })
+    }
+
+    /// A session as it is configured: its model, window, system prompt and tools are for others to say.
+    pub(crate) fn apply(&self, builder: SessionBuilder) -> SessionBuilder {
+        let builder = match self.max_tokens {
+            Some(tokens) => builder.max_tokens(tokens),
+            None => builder,
+        };
+        let (mode, soft, hard) = (self.mode, self.soft, self.hard);
+        let memory_tokens = self.memory_tokens;
+        builder.settings(move |settings| {
+            settings.mode = mode.unwrap_or(settings.mode);
+            settings.soft = soft.map_or(settings.soft, |mark| mark.0);
+            settings.hard = hard.map_or(settings.hard, |mark| mark.0);
+            settings.memory_tokens_max = memory_tokens.unwrap_or(settings.memory_tokens_max);
+        })
+    }
+
+    /// The system prompt that is configured.
+    pub(crate) fn system_prompt(&self) -> Result<Option<String>, Failure> {
+        self.system.as_deref().map(input::small_file).transpose()
     }
 
     /// Where everything is kept that the program writes by itself: sessions, the history of the prompt.

@@ -4,7 +4,8 @@
 //! without a single packet. Only a server without a known model is asked what it has, and only without any key this
 //! machine is looked over for local servers.
 
-mod local;
+mod knock;
+pub(crate) mod local;
 mod provider;
 
 use std::env;
@@ -19,6 +20,7 @@ use throughline_simulator::{Latency, Options, SimulatedProvider};
 use throughline_transcript::catalogue::Catalogue;
 use throughline_transcript::wire::Wire;
 
+pub(crate) use self::knock::knock;
 use self::provider::Provider;
 use crate::arguments::SimulatedLatency;
 use crate::arguments::connection::Wanted;
@@ -39,6 +41,10 @@ const SEED: u64 = 1;
 const MODELS_WAIT: Duration = Duration::from_secs(3);
 
 /// To whom requests go.
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "it is for the chat to make connections")
+)]
 pub(crate) struct Connection {
     pub(crate) client: Client,
     /// The model's name, as requests have it.
@@ -66,37 +72,86 @@ pub(crate) enum ConnectionKind {
 ///
 /// # Errors
 /// No key, no model, an address that is none: each with what to do.
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "it is for the chat to make connections")
+)]
 pub(crate) async fn connect(wanted: &Wanted, config: &Config) -> Result<Connection, Failure> {
     let catalogue = catalogue(wanted, config)?;
     let model = wanted.model.as_ref().or(config.model.as_ref()).cloned();
     if model.as_deref() == Some(SIMULATED) {
         return simulated(wanted, config, catalogue);
     }
-    let address = address(wanted, config, model.as_deref(), catalogue.as_ref())?;
-    let wire = address.wire;
-    let Some(address) = address.known else {
-        return Err(local::no_key(address.variable, model.as_deref()).await);
+    let server = match server(wanted, config, &catalogue)? {
+        Ok(server) => server,
+        Err(NoKey { variable }) => return Err(local::no_key(variable, model.as_deref()).await),
     };
-    let kind = match is_loopback(&address.base_url) {
-        true => ConnectionKind::Local,
-        false => ConnectionKind::Provider,
-    };
-    let client = client(wire, &address.base_url, address.credential)?;
-    let said = wanted.window.or(config.window);
-    let mut connection = Connection {
-        client,
-        model: model.clone().or(address.model).unwrap_or_default(),
-        window: said,
-        catalogue,
-        kind,
-        base_url: Some(address.base_url),
-    };
+    let mut connection = connection(server, wanted, config, catalogue)?;
     // What is known needs not to be asked.
-    let is_asked = connection.model.is_empty() || kind == ConnectionKind::Local && said.is_none();
+    let is_asked = connection.model.is_empty()
+        || connection.kind == ConnectionKind::Local && connection.window.is_none();
     if is_asked {
         learn(&mut connection).await?;
     }
     Ok(connection)
+}
+
+/// A connection that is good for everything but sending: there may be no key. `otherwise` is the model where neither the
+/// user nor a key says one.
+pub(crate) fn unconnected(
+    wanted: &Wanted,
+    config: &Config,
+    otherwise: Option<&str>,
+) -> Result<Connection, Failure> {
+    let catalogue = catalogue(wanted, config)?;
+    let said = wanted.model.as_deref().or(config.model.as_deref());
+    let by_key = || Provider::with_key().map(|provider| provider.model);
+    let Some(model) = said.or_else(by_key).or(otherwise) else {
+        return Err(Failure::new(
+            Kind::Arguments,
+            "no model is named that could go on with the session",
+        )
+        .hint(format!("name one with --model, or --model {SIMULATED}")));
+    };
+    let wanted = Wanted {
+        model: Some(model.to_owned()),
+        ..wanted.clone()
+    };
+    if model == SIMULATED {
+        return simulated(&wanted, config, catalogue);
+    }
+    let said = wanted.wire.or(config.wire);
+    let provider = Provider::of_model(model, &catalogue);
+    let server = Server {
+        wire: said
+            .or(provider.map(|provider| provider.wire))
+            .unwrap_or(Wire::OpenAiChat),
+        base_url: "http://localhost".to_owned(),
+        credential: None,
+        key_from: None,
+        model: None,
+    };
+    connection(server, &wanted, config, catalogue)
+}
+
+fn connection(
+    server: Server,
+    wanted: &Wanted,
+    config: &Config,
+    catalogue: Arc<Catalogue>,
+) -> Result<Connection, Failure> {
+    let said = wanted.model.as_ref().or(config.model.as_ref()).cloned();
+    Ok(Connection {
+        client: client(server.wire, &server.base_url, server.credential)?,
+        model: said.or(server.model).unwrap_or_default(),
+        window: wanted.window.or(config.window),
+        catalogue,
+        kind: match is_loopback(&server.base_url) {
+            true => ConnectionKind::Local,
+            false => ConnectionKind::Provider,
+        },
+        base_url: Some(server.base_url),
+    })
 }
 
 /// The catalogue that is wanted.
@@ -142,8 +197,29 @@ fn the_only(models: Vec<ModelInfo>) -> Result<String, Failure> {
     }
 }
 
+/// What a server has.
+pub(crate) struct Listed {
+    pub(crate) models: Vec<ModelInfo>,
+    /// The model that would be asked; empty where nobody names one.
+    pub(crate) model: String,
+}
+
+/// Asks a server what it has.
+pub(crate) async fn list(
+    server: Server,
+    wanted: &Wanted,
+    config: &Config,
+) -> Result<Listed, Failure> {
+    let client = client(server.wire, &server.base_url, server.credential)?;
+    let said = wanted.model.as_ref().or(config.model.as_ref()).cloned();
+    Ok(Listed {
+        models: ask(&client).await?,
+        model: said.or(server.model).unwrap_or_default(),
+    })
+}
+
 /// Which models the other side has.
-pub(crate) async fn ask(client: &Client) -> Result<Vec<ModelInfo>, Failure> {
+async fn ask(client: &Client) -> Result<Vec<ModelInfo>, Failure> {
     let options = CallOptions::default().attempts_max(1);
     let unavailable = |what: String| {
         Failure::new(
@@ -200,28 +276,31 @@ fn simulated(
     })
 }
 
-/// Where requests would go.
-struct Address {
-    wire: Wire,
-    /// `None` without a key.
-    known: Option<Known>,
-    /// Where a key would be looked for.
-    variable: Option<&'static str>,
-}
-
-struct Known {
-    base_url: String,
-    credential: Option<Credential>,
+/// Where requests go.
+pub(crate) struct Server {
+    pub(crate) wire: Wire,
+    pub(crate) base_url: String,
+    pub(crate) credential: Option<Credential>,
+    /// Where the key comes from, for people.
+    pub(crate) key_from: Option<String>,
     /// The model where nobody says one.
     model: Option<String>,
 }
 
-fn address(
+/// There is no key, and no server that needs none is named.
+#[derive(Debug)]
+pub(crate) struct NoKey {
+    /// Where the provider of the model looks for one.
+    pub(crate) variable: Option<&'static str>,
+}
+
+/// Where requests would go, without looking whether somebody is there.
+pub(crate) fn server(
     wanted: &Wanted,
     config: &Config,
-    model: Option<&str>,
     catalogue: &Catalogue,
-) -> Result<Address, Failure> {
+) -> Result<Result<Server, NoKey>, Failure> {
+    let model = wanted.model.as_deref().or(config.model.as_deref());
     let said = wanted.wire.or(config.wire);
     let provider = match model {
         Some(model) => Provider::of_model(model, catalogue),
@@ -230,54 +309,55 @@ fn address(
     let wire = said
         .or(provider.map(|provider| provider.wire))
         .unwrap_or(Wire::OpenAiChat);
-    let configured = credential(config)?;
+    let configured = credential(config)?.map(|credential| {
+        let from = config.credential.as_ref().map(ToString::to_string);
+        (credential, from.unwrap_or_default())
+    });
     let named = wanted.base_url.as_ref().or(config.base_url.as_ref());
     if let Some(base_url) = named {
         // The key of the environment belongs to the provider's own address: it goes nowhere else by itself.
         let own = provider.filter(|provider| base_url.trim_end_matches('/') == provider.base_url);
-        let credential = match (configured, own) {
-            (Some(credential), _) => Some(credential),
+        let key = match (configured, own) {
+            (Some(key), _) => Some(key),
             (None, Some(provider)) => provider.key()?,
             (None, None) => None,
         };
-        return Ok(Address {
-            // A local server without a word about the wire speaks the one that all of them imitate.
+        let (credential, key_from) = key.unzip();
+        return Ok(Ok(Server {
+            // Without a model, the wire that all servers imitate.
             wire: match model {
                 None => said.unwrap_or(Wire::OpenAiChat),
                 Some(_) => wire,
             },
-            known: Some(Known {
-                base_url: base_url.clone(),
-                credential,
-                model: None,
-            }),
-            variable: None,
-        });
+            base_url: base_url.clone(),
+            credential,
+            key_from,
+            model: None,
+        }));
     }
     let Some(provider) = provider else {
-        return Ok(Address {
-            wire,
-            known: None,
-            variable: None,
-        });
+        return Ok(Err(NoKey { variable: None }));
     };
     let key = match configured {
-        Some(credential) => Some(credential),
+        Some(key) => Some(key),
         None => provider.key()?,
     };
-    Ok(Address {
+    let Some((credential, key_from)) = key else {
+        return Ok(Err(NoKey {
+            variable: Some(provider.variable),
+        }));
+    };
+    Ok(Ok(Server {
         wire,
-        known: key.map(|credential| Known {
-            base_url: provider.address(),
-            credential: Some(credential),
-            model: Some(provider.model.to_owned()),
-        }),
-        variable: Some(provider.variable),
-    })
+        base_url: provider.address(),
+        credential: Some(credential),
+        key_from: Some(key_from),
+        model: Some(provider.model.to_owned()),
+    }))
 }
 
 /// The key that the configuration points to.
-pub(crate) fn credential(config: &Config) -> Result<Option<Credential>, Failure> {
+fn credential(config: &Config) -> Result<Option<Credential>, Failure> {
     let found = match &config.credential {
         None => return Ok(None),
         Some(CredentialPlace::Env(name)) => Credential::from_environment(name),
@@ -301,11 +381,7 @@ fn no_credential(error: &CredentialError) -> Failure {
 }
 
 /// A client of a server.
-pub(crate) fn client(
-    wire: Wire,
-    base_url: &str,
-    credential: Option<Credential>,
-) -> Result<Client, Failure> {
+fn client(wire: Wire, base_url: &str, credential: Option<Credential>) -> Result<Client, Failure> {
     let mut builder = Client::builder(wire, base_url);
     let is_here = is_loopback(base_url);
     // Servers on this machine seldom look at the key; some want to see one.
@@ -380,6 +456,7 @@ mod tests {
         assert_eq!(connection.kind, ConnectionKind::Simulated);
         assert_eq!(connection.model, SIMULATED);
         assert_eq!(connection.window, Some(20_000));
+        assert_eq!(connection.base_url, None);
         let known = connection.catalogue.find(SIMULATED).unwrap();
         assert_eq!(known.id, SIMULATED_AS);
     }
@@ -390,14 +467,15 @@ mod tests {
         let at = |base_url: &str| {
             let wanted = Wanted {
                 base_url: Some(base_url.to_owned()),
+                model: Some("gpt-5".to_owned()),
                 ..Wanted::default()
             };
             let catalogue = Catalogue::embedded();
-            address(&wanted, &Config::default(), Some("gpt-5"), catalogue).unwrap()
+            server(&wanted, &Config::default(), catalogue)
+                .unwrap()
+                .unwrap()
         };
-        let known = at("https://gateway.example/v1").known.unwrap();
-        assert!(known.credential.is_none());
-        let known = at("http://127.0.0.1:8080").known.unwrap();
-        assert!(known.credential.is_none());
+        assert!(at("https://gateway.example/v1").credential.is_none());
+        assert!(at("http://127.0.0.1:8080").credential.is_none());
     }
 }

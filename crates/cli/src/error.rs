@@ -10,7 +10,7 @@ use crate::output::Console;
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0    done
-  1    check: the provider would refuse the request
+  1    check: the provider would refuse the request; doctor: something is in the way
   2    the arguments are wrong, or the input cannot be read
   3    nothing to do, or the result would be no gain (no messages, nothing before the
        tail, a request that would not be smaller or would be refused)
@@ -91,6 +91,10 @@ impl Failure {
 
     pub(crate) fn message(&self) -> &str {
         &self.message
+    }
+
+    pub(crate) fn advice(&self) -> Option<&str> {
+        self.hint.as_deref()
     }
 
     /// A failure to write.

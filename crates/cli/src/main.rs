@@ -13,6 +13,7 @@ mod config;
 mod connect;
 mod convert;
 mod demo;
+mod doctor;
 mod error;
 mod formats;
 mod input;
@@ -22,7 +23,9 @@ mod model;
 mod models;
 mod output;
 mod progress;
+mod runtime;
 mod selection;
+mod sessions;
 mod simulate;
 mod storage;
 mod words;
@@ -45,6 +48,9 @@ fn main() -> ExitCode {
         Command::Inspect(arguments) => inspect::run(arguments, &console),
         Command::Check(arguments) => check::run(arguments, &console),
         Command::Convert(arguments) => convert::run(arguments, &console),
+        Command::Sessions(arguments) => sessions::run(arguments, &console),
+        Command::Config(arguments) => config::command::run(arguments, &console),
+        Command::Doctor(arguments) => doctor::run(arguments, &console),
         Command::Models(arguments) => models::run(arguments, &console),
         Command::Simulate(arguments) => simulate::run(arguments, &console),
         Command::Formats => formats::run(&console),

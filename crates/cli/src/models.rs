@@ -1,4 +1,6 @@
-//! `throughline models`: what is known about models.
+//! `throughline models`: what is known about models, and what a provider has.
+
+mod provider;
 
 use serde::Serialize;
 use throughline_transcript::catalogue::{Confidence, Model, Money};
@@ -9,7 +11,10 @@ use crate::output::Console;
 use crate::{model, words};
 
 pub(crate) fn run(arguments: &arguments::Models, console: &Console) -> Result<Ending, Failure> {
-    let catalogue = model::catalogue(arguments.catalogue.as_deref())?;
+    if arguments.provider {
+        return provider::run(arguments, console);
+    }
+    let catalogue = model::catalogue(arguments.wanted.catalogue.as_deref())?;
     let part = arguments
         .part
         .as_deref()

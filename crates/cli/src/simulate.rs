@@ -9,14 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use throughline_simulator::{Latency, Options, Recording, SimulatedProvider, serve};
 use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::{Simulate, SimulatedLatency};
 use crate::error::{Ending, Failure, Kind, reason};
-use crate::model;
 use crate::output::Console;
+use crate::{model, runtime};
 
 pub(crate) fn run(arguments: &Simulate, console: &Console) -> Result<Ending, Failure> {
     let options = options(arguments)?;
@@ -25,13 +24,7 @@ pub(crate) fn run(arguments: &Simulate, console: &Console) -> Result<Ending, Fai
         Some(path) => Some(recording(path, console, Arc::clone(&is_incomplete))?),
         None => None,
     };
-    let runtime = Runtime::new().map_err(|error| {
-        Failure::new(
-            Kind::Input,
-            format!("cannot start threads: {}", reason(&error)),
-        )
-    })?;
-    runtime.block_on(served(arguments, options, recording, console))?;
+    runtime::run(served(arguments, options, recording, console))?;
     match &arguments.record {
         Some(path) if is_incomplete.load(Ordering::Relaxed) => Err(Failure::new(
             Kind::Output,

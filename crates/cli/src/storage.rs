@@ -1,7 +1,7 @@
 //! Where the sessions of this user are kept, and which one is meant.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use throughline::store::{
@@ -24,6 +24,20 @@ pub(crate) async fn open(config: &Config) -> Result<Arc<dyn Store>, Failure> {
     })
 }
 
+/// Gives the room of what was deleted back to the disk; so many bytes. Files have given it back already.
+pub(crate) async fn shrink(config: &Config) -> Result<u64, Failure> {
+    let place = place(config)?;
+    if config.store == StoreKind::Files {
+        return Ok(0);
+    }
+    let size = || place.metadata().map_or(0, |metadata| metadata.len());
+    let before = size();
+    let store = SqliteStore::open(&place).await.map_err(failure)?;
+    store.shrink().await.map_err(failure)?;
+    store.close().await;
+    Ok(before.saturating_sub(size()))
+}
+
 /// The database, or the folder.
 pub(crate) fn place(config: &Config) -> Result<PathBuf, Failure> {
     let name = match config.store {
@@ -34,7 +48,7 @@ pub(crate) fn place(config: &Config) -> Result<PathBuf, Failure> {
 }
 
 /// The folder of everything, for its owner alone. One that exists is left as it is: it may be the user's own.
-pub(crate) fn make_private_folder(folder: &PathBuf) -> Result<(), Failure> {
+pub(crate) fn make_private_folder(folder: &Path) -> Result<(), Failure> {
     if folder.is_dir() {
         return Ok(());
     }

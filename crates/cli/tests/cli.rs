@@ -9,6 +9,10 @@
 mod chat;
 #[path = "cli/pty.rs"]
 mod pty;
+#[path = "cli/sessions.rs"]
+mod sessions;
+#[path = "cli/settings.rs"]
+mod settings;
 #[path = "cli/simulate.rs"]
 mod simulate;
 
@@ -805,6 +809,9 @@ fn manual_pages_and_completions_cover_every_command() {
         "check",
         "convert",
         "models",
+        "sessions",
+        "config",
+        "doctor",
         "formats",
         "completions",
         "man",

@@ -118,6 +118,30 @@ impl SqliteStore {
         self.inner.writing.close().await;
     }
 
+    /// Gives the room of deleted sessions back to the disk, and puts the index for search in order. Meanwhile other
+    /// commits wait, and the disk holds the database twice.
+    ///
+    /// # Errors
+    /// [`DatabaseBusy`](StoreError::DatabaseBusy) if others do not let go of it, [`Full`](StoreError::Full),
+    /// [`ReadOnly`](StoreError::ReadOnly), or what the system says. Nothing is lost by that.
+    pub async fn shrink(&self) -> Result<(), StoreError> {
+        const STEPS: [&str; 4] = [
+            "INSERT INTO message_search (message_search) VALUES ('optimize')",
+            "INSERT INTO memory_search (memory_search) VALUES ('optimize')",
+            "VACUUM",
+            // The file itself becomes smaller when the log is carried over.
+            "PRAGMA wal_checkpoint(TRUNCATE)",
+        ];
+        self.inner.writable()?;
+        for step in STEPS {
+            sqlx::query(step)
+                .execute(&self.inner.writing)
+                .await
+                .map_err(|error| self.inner.error(error))?;
+        }
+        Ok(())
+    }
+
     async fn reading(&self) -> Result<Reading<'_>, StoreError> {
         let transaction = self
             .inner

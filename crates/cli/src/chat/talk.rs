@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use throughline::agent::builtin::Root;
 use throughline::agent::{Agent, AgentBuilder, AllowAll, Tools};
-use throughline::engine::Settings;
 use throughline::futures::{FutureExt, Stream, StreamExt};
 use throughline::store::{SessionInfo, Store};
 use throughline::transcript::formats::request::read_message;
@@ -223,8 +222,7 @@ impl<'a> Talk<'a> {
         let mut session = Session::builder(client.clone(), model)
             .store(Arc::clone(&self.store))
             .catalogue(Arc::clone(catalogue))
-            .title(words::shortened(first, TITLE_MAX))
-            .settings(settings(self.config));
+            .title(words::shortened(first, TITLE_MAX));
         if let Some(window) = window {
             session = session.window(*window);
         }
@@ -232,16 +230,16 @@ impl<'a> Talk<'a> {
         let answer = window
             .or(known)
             .map(|window| ANSWER_TOKENS_MAX.min(window / 8));
-        if let Some(tokens) = self.config.max_tokens.or(answer) {
+        if let Some(tokens) = answer {
             session = session.max_tokens(tokens);
         }
-        if let Some(path) = self
-            .arguments
-            .system
-            .as_ref()
-            .or(self.config.system.as_ref())
-        {
-            session = session.system(input::small_file(path)?.trim());
+        let mut session = self.config.apply(session);
+        let system = match &self.arguments.system {
+            Some(path) => Some(input::small_file(path)?),
+            None => self.config.system_prompt()?,
+        };
+        if let Some(system) = system {
+            session = session.system(system.trim());
         }
         let memory_model = self.config.memory_model.as_deref().unwrap_or(model);
         if memory_model != CODE_ALONE {
@@ -293,26 +291,6 @@ impl<'a> Talk<'a> {
                 .map_err(|error| Failure::new(Kind::Arguments, error.to_string()))?;
         }
         Ok(tools)
-    }
-}
-
-/// When and how it is compacted, as far as that is configured.
-fn settings(config: &Config) -> impl FnOnce(&mut Settings) + Send + 'static {
-    let (mode, soft, hard, memory_tokens) =
-        (config.mode, config.soft, config.hard, config.memory_tokens);
-    move |settings| {
-        if let Some(mode) = mode {
-            settings.mode = mode;
-        }
-        if let Some(soft) = soft {
-            settings.soft = soft.0;
-        }
-        if let Some(hard) = hard {
-            settings.hard = hard.0;
-        }
-        if let Some(tokens) = memory_tokens {
-            settings.memory_tokens_max = tokens;
-        }
     }
 }
 

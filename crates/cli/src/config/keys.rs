@@ -50,7 +50,7 @@ pub(crate) static KEYS: &[Key] = &[
         default: "by the key that is found",
         about: "Model that answers; `simulated` needs no key",
         example: r#""claude-opus-5-5""#,
-        set: |config, value, _| Ok(config.model = Some(values::text(value)?)),
+        set: |config, value, _| values::text(value).map(|it| config.model = Some(it)),
     },
     Key {
         name: "memory_model",
@@ -58,7 +58,7 @@ pub(crate) static KEYS: &[Key] = &[
         default: "the model that answers",
         about: "Model that makes the memories; `none` leaves them to code, at no cost",
         example: r#""claude-haiku-5-5""#,
-        set: |config, value, _| Ok(config.memory_model = Some(values::text(value)?)),
+        set: |config, value, _| values::text(value).map(|it| config.memory_model = Some(it)),
     },
     Key {
         name: "base_url",
@@ -66,7 +66,7 @@ pub(crate) static KEYS: &[Key] = &[
         default: "the provider's",
         about: "Address of the provider, of a gateway or of a local server",
         example: r#""http://127.0.0.1:8080""#,
-        set: |config, value, _| Ok(config.base_url = Some(values::text(value)?)),
+        set: |config, value, _| values::text(value).map(|it| config.base_url = Some(it)),
     },
     Key {
         name: "wire",
@@ -74,7 +74,7 @@ pub(crate) static KEYS: &[Key] = &[
         default: "by the model",
         about: "Format of the requests",
         example: r#""openai-chat""#,
-        set: |config, value, _| Ok(config.wire = Some(values::wire(value)?)),
+        set: |config, value, _| values::wire(value).map(|it| config.wire = Some(it)),
     },
     Key {
         name: "credential",
@@ -83,7 +83,7 @@ pub(crate) static KEYS: &[Key] = &[
         about: "Where the provider's key is: env:NAME, file:PATH (only you may read it) or keyring:SERVICE/USER",
         example: r#""file:~/.config/throughline/key""#,
         set: |config, value, context| {
-            Ok(config.credential = Some(values::credential(value, context)?))
+            values::credential(value, context).map(|it| config.credential = Some(it))
         },
     },
     Key {
@@ -92,7 +92,9 @@ pub(crate) static KEYS: &[Key] = &[
         default: "the embedded list",
         about: "TOML file that corrects and extends the list of models",
         example: r#""models.toml""#,
-        set: |config, value, context| Ok(config.catalogue = Some(values::path(value, context)?)),
+        set: |config, value, context| {
+            values::path(value, context).map(|it| config.catalogue = Some(it))
+        },
     },
     Key {
         name: "window",
@@ -100,7 +102,7 @@ pub(crate) static KEYS: &[Key] = &[
         default: "the model's",
         about: "Tokens that the model holds, where that is not known or less is to be used",
         example: "200000",
-        set: |config, value, _| Ok(config.window = Some(values::tokens(value)?)),
+        set: |config, value, _| values::tokens(value).map(|it| config.window = Some(it)),
     },
     Key {
         name: "max_tokens",
@@ -108,7 +110,7 @@ pub(crate) static KEYS: &[Key] = &[
         default: "16000 for Anthropic, else the provider's",
         about: "Longest answer, tokens",
         example: "8000",
-        set: |config, value, _| Ok(config.max_tokens = Some(values::tokens(value)?)),
+        set: |config, value, _| values::tokens(value).map(|it| config.max_tokens = Some(it)),
     },
     Key {
         name: "mode",
@@ -116,7 +118,7 @@ pub(crate) static KEYS: &[Key] = &[
         default: "instant",
         about: "Whether memories are swapped in from the background, made while the request waits, or not at all",
         example: r#""instant""#,
-        set: |config, value, _| Ok(config.mode = Some(values::mode(value)?)),
+        set: |config, value, _| values::mode(value).map(|it| config.mode = Some(it)),
     },
     Key {
         name: "soft",
@@ -124,7 +126,7 @@ pub(crate) static KEYS: &[Key] = &[
         default: "50%",
         about: "Where a memory begins to be made: a share of the usable window, or tokens of context",
         example: r#""50%""#,
-        set: |config, value, _| Ok(config.soft = Some(values::mark(value)?)),
+        set: |config, value, _| values::mark(value).map(|it| config.soft = Some(it)),
     },
     Key {
         name: "hard",
@@ -132,7 +134,7 @@ pub(crate) static KEYS: &[Key] = &[
         default: "80%",
         about: "Where the memory is swapped in: a share of the usable window, or tokens of context",
         example: "100000",
-        set: |config, value, _| Ok(config.hard = Some(values::mark(value)?)),
+        set: |config, value, _| values::mark(value).map(|it| config.hard = Some(it)),
     },
     Key {
         name: "memory_tokens",
@@ -140,7 +142,7 @@ pub(crate) static KEYS: &[Key] = &[
         default: "5% of the window, 400 to 6000",
         about: "Largest memory, tokens",
         example: "4000",
-        set: |config, value, _| Ok(config.memory_tokens = Some(values::tokens(value)?)),
+        set: |config, value, _| values::tokens(value).map(|it| config.memory_tokens = Some(it)),
     },
     Key {
         name: "data",
@@ -148,7 +150,7 @@ pub(crate) static KEYS: &[Key] = &[
         default: "$XDG_DATA_HOME/throughline or ~/.local/share/throughline",
         about: "Folder for sessions and for what was typed",
         example: r#""~/throughline""#,
-        set: |config, value, context| Ok(config.data = Some(values::path(value, context)?)),
+        set: |config, value, context| values::path(value, context).map(|it| config.data = Some(it)),
     },
     Key {
         name: "store",
@@ -156,7 +158,7 @@ pub(crate) static KEYS: &[Key] = &[
         default: "sqlite",
         about: "How sessions are kept: in one database, or in a folder of readable files for each",
         example: r#""files""#,
-        set: |config, value, _| Ok(config.store = values::store(value)?),
+        set: |config, value, _| values::store(value).map(|it| config.store = it),
     },
     Key {
         name: "system",
@@ -164,7 +166,9 @@ pub(crate) static KEYS: &[Key] = &[
         default: "a short one",
         about: "File with the system prompt of new sessions",
         example: r#""prompt.md""#,
-        set: |config, value, context| Ok(config.system = Some(values::path(value, context)?)),
+        set: |config, value, context| {
+            values::path(value, context).map(|it| config.system = Some(it))
+        },
     },
     Key {
         name: "tools",
@@ -172,7 +176,7 @@ pub(crate) static KEYS: &[Key] = &[
         default: "none",
         about: "Tools that the model is offered",
         example: r#"["recall", "read_file"]"#,
-        set: |config, value, _| Ok(config.tools = values::texts(value)?),
+        set: |config, value, _| values::texts(value).map(|it| config.tools = it),
     },
     Key {
         name: "root",
@@ -180,7 +184,7 @@ pub(crate) static KEYS: &[Key] = &[
         default: "the current folder",
         about: "Folder that the tools may work in",
         example: r#""~/projects/site""#,
-        set: |config, value, context| Ok(config.root = Some(values::path(value, context)?)),
+        set: |config, value, context| values::path(value, context).map(|it| config.root = Some(it)),
     },
     Key {
         name: "thinking",
@@ -188,7 +192,7 @@ pub(crate) static KEYS: &[Key] = &[
         default: "dim",
         about: "How the model's thinking is shown",
         example: r#""hide""#,
-        set: |config, value, _| Ok(config.thinking = values::thinking(value)?),
+        set: |config, value, _| values::thinking(value).map(|it| config.thinking = it),
     },
     Key {
         name: "colours",
@@ -196,7 +200,7 @@ pub(crate) static KEYS: &[Key] = &[
         default: "auto: in a terminal, unless NO_COLOR is set",
         about: "Whether the chat has colours",
         example: r#""never""#,
-        set: |config, value, _| Ok(config.colours = values::colours(value)?),
+        set: |config, value, _| values::colours(value).map(|it| config.colours = it),
     },
     Key {
         name: "save",
@@ -204,6 +208,68 @@ pub(crate) static KEYS: &[Key] = &[
         default: "the current folder",
         about: "Folder that /save of the chat writes into",
         example: r#""~/notes""#,
-        set: |config, value, context| Ok(config.save = Some(values::path(value, context)?)),
+        set: |config, value, context| values::path(value, context).map(|it| config.save = Some(it)),
     },
 ];
+
+/// The end of `throughline config --help`.
+pub(crate) fn help() -> String {
+    let mut text = "Keys:\n".to_owned();
+    for key in KEYS {
+        text.push_str(&format!(
+            "  {:14} {}\n{:17}{}; default: {}\n",
+            key.name,
+            key.about,
+            "",
+            key.takes.words(),
+            key.default
+        ));
+    }
+    text.push_str(
+        "\nExamples:
+  throughline config
+  throughline config set model claude-opus-5-5
+  throughline config path
+
+Exit codes:
+  0    done
+  2    the arguments are wrong, or the file cannot be read or has a mistake
+  4    the file cannot be written",
+    );
+    text
+}
+
+impl Takes {
+    /// Kind of value, for people.
+    pub(crate) fn words(self) -> String {
+        match self {
+            Self::Text => "a text".to_owned(),
+            Self::Path => {
+                "a path; ~/ is your home, other relative ones count from the file".to_owned()
+            }
+            Self::Texts => "a list of texts".to_owned(),
+            Self::Tokens => "a number of tokens, such as 30000 or \"30k\"".to_owned(),
+            Self::Mark => "a share such as \"80%\", or a number of tokens".to_owned(),
+            Self::OneOf(names) => names.join(", "),
+        }
+    }
+}
+
+/// The keys for docs/configuration.md.
+#[cfg(test)]
+pub(super) fn table() -> String {
+    let mut text =
+        "| key | what it is | values | default | example |\n| --- | --- | --- | --- | --- |\n"
+            .to_owned();
+    for key in KEYS {
+        text.push_str(&format!(
+            "| `{}` | {} | {} | {} | `{}` |\n",
+            key.name,
+            key.about,
+            key.takes.words(),
+            key.default,
+            key.example
+        ));
+    }
+    text
+}

@@ -88,3 +88,19 @@ fn the_nearest_key_is_offered() {
     check("colors", Some("colours"));
     check("zzz", None);
 }
+
+/// The documentation is made from the table.
+#[test]
+fn the_documentation_has_every_key() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let begin = text.find("| key |").or(text.find("KEYS")).unwrap();
+    let end = text.find("\n\n## To whom").unwrap();
+    let table = keys::table();
+    if env::var_os("WRITE_DOCS").is_some() {
+        let text = format!("{}{}{}", &text[..begin], table.trim_end(), &text[end..]);
+        std::fs::write(path, text).unwrap();
+    } else {
+        assert_eq!(&text[begin..end], table.trim_end(), "run with WRITE_DOCS=1");
+    }
+}

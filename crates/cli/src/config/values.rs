@@ -7,7 +7,7 @@ use throughline::engine::{Mark, Mode};
 use throughline_transcript::wire::Wire;
 use toml_edit::Value;
 
-use crate::arguments;
+use crate::arguments::tokens::{self as typed, TOKENS_MAX};
 
 /// Where the key of the provider is. The key itself is never in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,14 +121,12 @@ pub(super) fn tokens(value: &Value) -> Read<u64> {
     const NEEDED: &str = "a number of tokens is needed, such as 30000 or \"30k\"";
     let count = match (value.as_integer(), value.as_str()) {
         (Some(number), _) => u64::try_from(number).ok(),
-        (_, Some(text)) => arguments::tokens(text).map(|count| count as u64),
+        (_, Some(text)) => typed::tokens(text).map(|count| count as u64),
         _ => None,
     };
     match count {
         Some(0) | None => Err(NEEDED.to_owned()),
-        Some(count) if count > arguments::TOKENS_MAX as u64 => {
-            Err(format!("more than {} tokens", arguments::TOKENS_MAX))
-        }
+        Some(count) if count > TOKENS_MAX as u64 => Err(format!("more than {} tokens", TOKENS_MAX)),
         Some(count) => Ok(count),
     }
 }

@@ -24,15 +24,15 @@ const SERVERS: [(&str, u16); 4] = [
 
 /// A server that has answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
-    pub(crate) name: &'static str,
-    pub(crate) base_url: String,
-    pub(crate) models: Vec<String>,
+struct Found {
+    name: &'static str,
+    base_url: String,
+    models: Vec<String>,
 }
 
 impl Found {
     /// The options that go on with it.
-    pub(crate) fn flags(&self) -> String {
+    fn flags(&self) -> String {
         let url = &self.base_url;
         match self.models.as_slice() {
             // A server of one model is asked for it.
@@ -43,7 +43,7 @@ impl Found {
 }
 
 /// Looks for servers on this machine.
-pub(crate) async fn servers() -> Vec<Found> {
+async fn servers() -> Vec<Found> {
     found(&SERVERS).await
 }
 
@@ -75,7 +75,7 @@ async fn models(client: &Client) -> Option<Vec<String>> {
 }
 
 /// Without a key: says so in one line, and what there is instead.
-pub(super) async fn no_key(variable: Option<&str>, model: Option<&str>) -> Failure {
+pub(crate) async fn no_key(variable: Option<&str>, model: Option<&str>) -> Failure {
     let message = match (variable, model) {
         (Some(variable), _) => format!("there is no key: {variable} is not set"),
         (None, Some(model)) => format!("whose model {model} is, is not known"),

@@ -90,17 +90,21 @@ impl Provider {
             || self.wire == Wire::Anthropic && variable(ANTHROPIC_TOKEN).is_some()
     }
 
-    /// The key of the environment.
-    pub(super) fn key(&self) -> Result<Option<Credential>, Failure> {
+    /// The key of the environment, and where it stands.
+    pub(super) fn key(&self) -> Result<Option<(Credential, String)>, Failure> {
         let found = match (variable(self.variable), variable(ANTHROPIC_TOKEN)) {
-            (Some(_), _) => Credential::from_environment(self.variable),
+            (Some(_), _) => (Credential::from_environment(self.variable), self.variable),
             (None, Some(_)) if self.wire == Wire::Anthropic => {
-                Credential::from_environment(ANTHROPIC_TOKEN)
-                    .map(|token| token.with_style(AuthStyle::Bearer))
+                let token = Credential::from_environment(ANTHROPIC_TOKEN);
+                let token = token.map(|token| token.with_style(AuthStyle::Bearer));
+                (token, ANTHROPIC_TOKEN)
             }
             _ => return Ok(None),
         };
-        found.map(Some).map_err(|error| no_credential(&error))
+        match found {
+            (Ok(key), name) => Ok(Some((key, format!("the environment variable {name}")))),
+            (Err(error), _) => Err(no_credential(&error)),
+        }
     }
 
     /// Where requests go: the key of the environment goes with the address of the environment.

@@ -7,14 +7,14 @@ use std::process::{Child, ChildStdout, Stdio};
 
 use crate::{command, stderr};
 
-struct Running {
+pub(crate) struct Running {
     child: Child,
     output: BufReader<ChildStdout>,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Running {
-    fn start(arguments: &[&str]) -> Self {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut all = vec!["simulate", "--listen", "127.0.0.1:0", "--latency", "none"];
         all.extend(arguments);
         let mut child = command(&all)
@@ -55,7 +55,7 @@ impl Running {
     }
 
     /// Sends a signal and waits for the end.
-    fn end(mut self, signal: &str) -> (Option<i32>, String) {
+    pub(crate) fn end(mut self, signal: &str) -> (Option<i32>, String) {
         let id = self.child.id().to_string();
         let sent = std::process::Command::new("kill")
             .args([signal, &id])

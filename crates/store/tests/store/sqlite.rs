@@ -6,7 +6,8 @@ use std::time::Duration;
 use sqlx::{Connection, SqliteConnection};
 use throughline_store::testing::{Home, append, id, memory, session};
 use throughline_store::{
-    Access, Change, Durability, ErrorKind, Page, SqliteStore, SqliteStoreOptions, Store, StoreError,
+    Access, Change, Durability, ErrorKind, Page, Scope, Search, Shelf, SqliteStore,
+    SqliteStoreOptions, Store, StoreError,
 };
 
 use crate::homes::InSqlite;
@@ -166,4 +167,34 @@ async fn many_open_a_new_database_at_once() {
             .unwrap();
     }
     assert_eq!(stores[0].sessions(Page::first(99)).await.unwrap().len(), 8);
+}
+
+#[tokio::test]
+async fn the_room_of_deleted_sessions_is_given_back() {
+    let home = InSqlite::new(Durability::ProcessKill);
+    let store = SqliteStore::open(home.path()).await.unwrap();
+    let long = "so many words ".repeat(20_000);
+    for name in ["kept", "gone"] {
+        store
+            .create(session(name, 1), vec![append(0, &[&long, "ferry"])])
+            .await
+            .unwrap();
+    }
+    store.shrink().await.unwrap();
+    let size = || fs::metadata(home.path()).unwrap().len();
+    let before = size();
+    store.delete(&id("gone")).await.unwrap();
+    store.shrink().await.unwrap();
+    assert!(size() < before * 3 / 4, "{} of {before} bytes", size());
+    let found = store
+        .search(&Search {
+            text: "ferry".to_owned(),
+            scope: Scope::All,
+            shelf: Shelf::Archive,
+            limit: 9,
+        })
+        .await
+        .unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].session, id("kept"));
 }

@@ -1,0 +1,46 @@
+//! What was typed behind `throughline config`.
+
+use clap::{Args, Subcommand};
+
+use crate::config::keys;
+
+/// Show and change what is configured
+///
+/// The file is $THROUGHLINE_CONFIG, else $XDG_CONFIG_HOME/throughline/config.toml, else ~/.config/throughline/config.toml.
+/// What is typed on the command line counts for more. Keys of providers never stand in it, only where they are.
+#[derive(Args, Debug)]
+#[command(after_long_help = keys::help())]
+pub(crate) struct Config {
+    #[command(subcommand)]
+    pub(crate) action: Option<Action>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// Show every key with its value (what `throughline config` does by itself)
+    Show {
+        /// Write JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Give a key a value; comments in the file stay
+    #[command(after_long_help = "\
+Examples:
+  throughline config set model claude-opus-5-5
+  throughline config set hard 70%
+  throughline config set tools recall,read_file
+  throughline config set credential file:~/.config/throughline/key")]
+    Set {
+        /// The key
+        key: String,
+        /// Its value; several with commas between them
+        value: String,
+    },
+    /// Take a key out, so that its default holds
+    Unset {
+        /// The key
+        key: String,
+    },
+    /// Say where the file is
+    Path,
+}

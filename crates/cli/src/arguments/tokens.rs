@@ -1,0 +1,36 @@
+//! Numbers of tokens, as people type them.
+
+/// Above this, a number is a slip of the finger.
+pub(crate) const TOKENS_MAX: usize = 100_000_000;
+
+/// Windows from a thousand tokens on: no request fits into less.
+pub(super) fn window(text: &str) -> Result<u64, String> {
+    const WINDOW_MIN: usize = 1000;
+    match tokens(text) {
+        Some(count) if count < WINDOW_MIN => {
+            Err(format!("a window has at least {WINDOW_MIN} tokens"))
+        }
+        Some(count) if count > TOKENS_MAX => Err(format!("more than {TOKENS_MAX} tokens")),
+        Some(count) => Ok(count as u64),
+        None => Err("give a number of tokens, such as 30000 or 30k".to_owned()),
+    }
+}
+
+/// `4000`, `4_000`, `4,000` and `4k`.
+pub(crate) fn tokens(text: &str) -> Option<usize> {
+    let text = text.trim();
+    let (digits, factor) = match text.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1000),
+        None => (text, 1),
+    };
+    let digits: String = digits.chars().filter(|c| !matches!(c, '_' | ',')).collect();
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    Some(
+        digits
+            .parse::<usize>()
+            .unwrap_or(usize::MAX)
+            .saturating_mul(factor),
+    )
+}

@@ -1,0 +1,186 @@
+//! `throughline sessions import`: a session of another program goes on here.
+
+use serde::Serialize;
+use throughline::engine::Outcome;
+use throughline::{OpenError, Session, SessionError};
+use throughline_transcript::conversation::Conversation;
+use throughline_transcript::convert::{self, Loss};
+use throughline_transcript::formats::request::list_name;
+use throughline_transcript::json::Raw;
+use throughline_transcript::request::{Caching, Frame, MemoryPlace};
+use throughline_transcript::wire::Wire;
+
+use crate::arguments::sessions as arguments;
+use crate::config::Config;
+use crate::convert::tell_losses;
+use crate::error::{Failure, Kind};
+use crate::output::Console;
+use crate::progress::Progress;
+use crate::{connect, input, selection, storage, words};
+
+/// Titles of sources can be whole messages.
+const TITLE_CHARACTERS: usize = 80;
+
+pub(super) async fn run(
+    arguments: &arguments::Import,
+    config: &Config,
+    console: &Console,
+) -> Result<(), Failure> {
+    let progress = Progress::new(console);
+    let (source, input) = input::conversations(&arguments.source, console, &progress)?;
+    let wanted = arguments.session.as_deref();
+    let (_, conversation) = selection::choose(&source, &input.name, wanted, "", console)?;
+    if conversation.messages.is_empty() {
+        return Err(
+            Failure::new(Kind::NothingToDo, "the conversation has no messages").at(&input.name),
+        );
+    }
+    let model = conversation.model.as_deref();
+    let connection = connect::unconnected(&arguments.wanted, config, model)?;
+    let wire = connection.client.wire();
+    progress.working("converting", input.text.text.len());
+    let converted = Converted::of(conversation, wire, &connection.model)?;
+    progress.finish();
+    tell_losses(&converted.losses, console);
+
+    let store = storage::open(config).await?;
+    let mut builder = Session::builder(connection.client, connection.model)
+        .catalogue(connection.catalogue)
+        .store(store)
+        .title(match &arguments.title {
+            Some(title) => title.clone(),
+            None => words::title(conversation, TITLE_CHARACTERS),
+        })
+        .system(match config.system_prompt()? {
+            Some(system) => system,
+            None => converted.system,
+        })
+        .history(converted.messages);
+    if let Some(window) = connection.window {
+        builder = builder.window(window);
+    }
+    let session = config.apply(builder).start().await.map_err(not_begun)?;
+    let memory = match arguments.no_memory {
+        true => None,
+        false => Some(session.compact(None).await.map_err(not_compacted)?),
+    };
+    // Where the session stands is known for sure when nothing of it runs any more.
+    session.close().await.map_err(not_compacted)?;
+    let status = session.status();
+    let imported = Imported {
+        schema: "throughline.import/1",
+        id: session.id().to_string(),
+        messages: status.messages,
+        memory_version: status.version,
+        covers: status.cover,
+        tokens: status.tokens,
+    };
+    tell(&imported, memory.as_ref(), arguments.json, console)
+}
+
+/// What came of it.
+#[derive(Serialize)]
+struct Imported {
+    schema: &'static str,
+    id: String,
+    messages: usize,
+    memory_version: Option<u32>,
+    /// Messages that the memory stands for.
+    covers: usize,
+    /// Tokens of the next request, about.
+    tokens: u64,
+}
+
+fn tell(
+    imported: &Imported,
+    memory: Option<&Outcome>,
+    is_json: bool,
+    console: &Console,
+) -> Result<(), Failure> {
+    if is_json {
+        console.print_json(imported)?;
+    } else {
+        console.print(&format!("{}\n", imported.id))?;
+    }
+    let messages = words::counted(imported.messages, "message");
+    console.note(&match (memory, imported.memory_version) {
+        (_, Some(_)) => format!(
+            "{messages}; a memory stands for the first {}",
+            words::number(imported.covers as u64)
+        ),
+        (Some(Outcome::Refused { reason }), None) => {
+            format!("{messages}; no memory is needed yet: {reason}")
+        }
+        _ => format!("{messages}; a memory is made when it is needed"),
+    });
+    console.hint(&format!(
+        "go on with: throughline chat --resume {}",
+        imported.id
+    ));
+    Ok(())
+}
+
+/// The conversation in the form of the wire.
+struct Converted {
+    messages: Vec<Raw>,
+    system: String,
+    losses: Vec<Loss>,
+}
+
+impl Converted {
+    fn of(conversation: &Conversation, wire: Wire, model: &str) -> Result<Self, Failure> {
+        let options = convert::Options {
+            model: Some(model.to_owned()),
+            // Both are bound to the account, and thinking to the request, in which they were made.
+            drop_thinking: true,
+            drop_sealed: true,
+            ..convert::Options::default()
+        };
+        let converted = convert::convert(conversation, wire, &options);
+        let bug = || Failure::new(Kind::Bug, "the converted conversation cannot be read back");
+        let body = Raw::parse(converted.body).map_err(|_| bug())?;
+        let frame = Frame::read(wire, &body, Caching::Off, MemoryPlace::FirstUserMessage)
+            .map_err(|_| bug())?;
+        let list = body.field(list_name(wire)).ok_or_else(bug)?;
+        let mut messages: Vec<Raw> = list.array().collect();
+        if wire == Wire::OpenAiChat && messages.first().is_some_and(is_system) {
+            messages.remove(0);
+        }
+        let mut losses = converted.losses;
+        if losses.iter().any(|loss| loss.code == "last-message") {
+            // A request ends with the user. A session goes on with what the user says next.
+            messages.pop();
+        }
+        // Tools are not taken over: those of the session are for its program to offer.
+        losses.retain(|loss| !matches!(loss.code, "last-message" | "tool-made"));
+        Ok(Self {
+            messages,
+            system: frame.settings().system.clone(),
+            losses,
+        })
+    }
+}
+
+fn is_system(message: &Raw) -> bool {
+    let role = message.string_field("role");
+    matches!(role.as_deref(), Some("system" | "developer"))
+}
+
+fn not_begun(error: OpenError) -> Failure {
+    match error {
+        OpenError::Store(error) => storage::failure(error),
+        OpenError::History { finding } => Failure::new(
+            Kind::NothingToDo,
+            format!("the provider would refuse these messages: {finding}"),
+        )
+        .hint("if `throughline convert` and `throughline check` say so too, mend the source; else this is a mistake in throughline, please report it"),
+        error => Failure::new(Kind::Input, error.to_string()),
+    }
+}
+
+fn not_compacted(error: SessionError) -> Failure {
+    match error {
+        SessionError::Store(error) => Failure::new(Kind::Output, error.to_string()),
+        error => Failure::new(Kind::Bug, error.to_string()),
+    }
+}
