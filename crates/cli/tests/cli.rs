@@ -7,6 +7,8 @@
 
 #[path = "cli/chat.rs"]
 mod chat;
+#[path = "cli/killed.rs"]
+mod killed;
 #[path = "cli/pty.rs"]
 mod pty;
 #[path = "cli/sessions.rs"]

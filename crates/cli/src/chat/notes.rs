@@ -32,12 +32,19 @@ fn of_engine(event: &Event) -> Option<String> {
             tokens,
             took_ms,
             ..
-        } => format!(
-            "memory ready: {} in {} tokens, {}",
-            words::counted(*cover, "message"),
-            words::number(*tokens),
-            words::duration(Duration::from_millis(*took_ms)),
-        ),
+        } => {
+            let took = Duration::from_millis(*took_ms);
+            // Less than a second is no news.
+            let took = match took.as_secs() {
+                0 => String::new(),
+                _ => format!(", {}", words::duration(took)),
+            };
+            format!(
+                "memory ready: {} in {} tokens{took}",
+                words::counted(*cover, "message"),
+                words::number(*tokens),
+            )
+        }
         Event::Swapped {
             cover,
             tokens_before,

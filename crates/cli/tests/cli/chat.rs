@@ -8,15 +8,7 @@ use crate::pty::Terminal;
 use crate::{command, stderr, stdout};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_throughline");
-const SIMULATED: [&str; 7] = [
-    "chat",
-    "--model",
-    "simulated",
-    "--latency",
-    "none",
-    "--window",
-    "20000",
-];
+const SIMULATED: [&str; 5] = ["chat", "--model", "simulated", "--window", "20000"];
 
 /// A place for sessions, gone with the test.
 struct Home(tempfile::TempDir);
@@ -35,13 +27,29 @@ impl Home {
     }
 
     fn terminal(&self, arguments: &[&str], more: &[(&str, &str)]) -> Terminal {
-        let all: Vec<&str> = SIMULATED.iter().chain(arguments).copied().collect();
+        let latency = if arguments.contains(&"--latency") {
+            &[][..]
+        } else {
+            &["--latency", "none"]
+        };
+        let all: Vec<&str> = SIMULATED
+            .iter()
+            .chain(latency)
+            .chain(arguments)
+            .copied()
+            .collect();
         let variables: Vec<(&str, &str)> = self.variables().iter().chain(more).copied().collect();
         Terminal::start(Path::new(PROGRAM), &all, &variables, (80, 24))
     }
 
     fn pipe(&self, arguments: &[&str], input: &str) -> Output {
-        let all: Vec<&str> = SIMULATED.iter().chain(arguments).copied().collect();
+        let latency = ["--latency", "none"];
+        let all: Vec<&str> = SIMULATED
+            .iter()
+            .chain(&latency)
+            .chain(arguments)
+            .copied()
+            .collect();
         let mut child = command(&all)
             .envs(self.variables())
             .stdin(Stdio::piped())
@@ -167,9 +175,10 @@ fn lines_are_edited_and_completed() {
     let terminal = home.terminal(&[], &[]);
     terminal.until_prompt_after("/help");
     // A backslash, Alt-Enter and a paste make messages of several lines.
-    terminal
-        .press("Remember:\\\rthe port is 1\u{1b}\rand the \u{1b}[200~owner is\nTom.\u{1b}[201~");
-    terminal.until_shown("\n  Tom.");
+    terminal.press(
+        "Remember:\\\rthe port is 1.\u{1b}\rAnd \u{1b}[200~the owner is Tom.\nThat is all.\u{1b}[201~",
+    );
+    terminal.until_shown("\n  That is all.");
     terminal.line("");
     terminal.until_prompt_after("soft");
     terminal.line("What is the owner?");
@@ -294,7 +303,7 @@ fn in_a_pipe_the_answers_alone_come_out() {
     assert_eq!(text, "The owner is Tom.\n");
     // What goes wrong ends a script.
     let output = home.pipe(&["--continue"], "/undo\nWhat is the owner?\n");
-    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.status.code(), Some(3));
     assert_eq!(stdout(&output), "");
     assert!(
         stderr(&output).contains("there is no swap to take back"),
@@ -343,7 +352,7 @@ fn print_answers_one_question() {
         (&["--print", "x", "--tools", "fly"], "there is no tool fly"),
         (
             &["--print", "x", "--system", "nowhere.md"],
-            "cannot read nowhere.md",
+            "there is no file nowhere.md",
         ),
     ] {
         let output = home.pipe(arguments, "");

@@ -97,9 +97,13 @@ impl Terminal {
         keyboard.flush().unwrap();
     }
 
-    /// Types a line and says that it is to be taken.
+    /// Types a line and says that it is to be taken. A long one is pasted.
     pub(crate) fn line(&self, text: &str) {
-        self.press(&format!("{text}\r"));
+        if text.len() < 100 {
+            self.press(&format!("{text}\r"));
+        } else {
+            self.press(&format!("\u{1b}[200~{text}\u{1b}[201~\r"));
+        }
     }
 
     /// Waits until the screen, with what has been scrolled away, is as wanted; gives it.
@@ -145,10 +149,6 @@ impl Terminal {
     /// The screen as it is now.
     pub(crate) fn screen(&self) -> vt100::Screen {
         self.shown.state.lock().unwrap().parser.screen().clone()
-    }
-
-    pub(crate) fn process_id(&self) -> u32 {
-        self.child.process_id().unwrap()
     }
 
     /// Waits for the end; gives the exit code and all that was shown.
