@@ -269,11 +269,14 @@ impl Conversation<'_> {
 
     /// What a person wants to know at first.
     async fn greet(&mut self) -> Result<(), Failure> {
-        let model = &self.talk.connection.model;
+        let connection = &self.talk.connection;
         let Some(session) = self.talk.session() else {
-            return self
-                .screen
-                .note(&format!("{model}; /help says what can be typed"));
+            let place = connection.base_url.as_ref();
+            let place = place.map(|url| format!(" at {url}")).unwrap_or_default();
+            return self.screen.note(&format!(
+                "{}{place}; /help says what can be typed",
+                connection.model
+            ));
         };
         let status = session.status();
         let text = format!(

@@ -12,10 +12,11 @@ use super::markdown::Rendering;
 use super::screen::Screen;
 use crate::config::Thinking;
 use crate::error::Failure;
+use crate::output::Look;
 use crate::words;
 
 /// Columns that the arguments of a call may take.
-const ARGUMENTS_MAX: usize = 60;
+const ARGUMENTS_MAX: usize = 40;
 
 /// Shows one turn.
 pub(crate) struct Shown {
@@ -163,19 +164,19 @@ impl Shown {
     fn called(&self, call: &ToolCall, output: &ToolOutput, took: Duration) -> String {
         let result = if output.is_error {
             let reason = output.text.lines().next().unwrap_or_default();
-            format!("failed: {}", words::shortened(reason, ARGUMENTS_MAX))
+            format!("failed: {reason}")
         } else {
             format!("{} bytes", words::number(output.text.len() as u64))
         };
-        let dot = match self.screen.look {
-            Some(look) if look.has_unicode => "●",
-            _ => "*",
+        // Less than a second is no news.
+        let took = match took.as_secs() {
+            0 => String::new(),
+            _ => format!(", {}", words::duration(took)),
         };
-        format!(
-            "{dot} {}: {result}, {}",
-            called(call),
-            words::duration(took)
-        )
+        let look = self.screen.look.unwrap_or(Look::PLAIN);
+        let dot = if look.has_unicode { "●" } else { "*" };
+        let line = format!("{dot} {}: {result}{took}", called(call));
+        words::shortened(&line, look.columns.saturating_sub(2))
     }
 
     fn outcome(&mut self, outcome: &Outcome) -> Result<(), Failure> {

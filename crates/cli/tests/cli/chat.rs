@@ -256,6 +256,12 @@ fn ctrl_c_stops_the_answer_and_not_the_program() {
     });
     terminal.press("\u{3}");
     terminal.until_prompt_after("stopped; /retry asks again");
+    let screen = terminal.screen();
+    let row = screen
+        .rows(0, 80)
+        .position(|row| row.starts_with("stopped;"));
+    let row = u16::try_from(row.unwrap()).unwrap();
+    assert!(screen.cell(row, 0).unwrap().dim(), "notes are quiet");
     terminal.line("/retry");
     terminal.until_prompt_after("soft");
     terminal.line("/retry");
@@ -359,4 +365,48 @@ fn print_answers_one_question() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(stderr(&output).contains(part), "{}", stderr(&output));
     }
+}
+
+#[test]
+fn calls_that_change_something_are_asked_about() {
+    let home = Home::new();
+    let arguments = ["--tools", "run_command", "--root", home.path()];
+    let terminal = home.terminal(&arguments, &[]);
+    terminal.until_prompt_after("/help");
+    let is_question = |text: &str| text.ends_with("[y/n/a]");
+    terminal.line("Please run the tests.");
+    let text = terminal.until("a question", is_question);
+    assert!(
+        text.contains("Allow it? yes, no, or always for run_command"),
+        "{text}"
+    );
+    // Ctrl-C is no answer: the call waits.
+    terminal.press("\u{3}");
+    terminal.until_prompt_after("for your approval; /retry asks again");
+    terminal.line("/retry");
+    let mut asked = 1;
+    loop {
+        let text = terminal.until("another question, or the end", |text| {
+            is_question(text) && text.matches("[y/n/a]").count() > asked
+                || text
+                    .rsplit_once("soft")
+                    .is_some_and(|(_, rest)| rest.ends_with("\n>"))
+                    && text.contains("not now")
+        });
+        if !is_question(&text) {
+            break;
+        }
+        asked = text.matches("[y/n/a]").count();
+        terminal.line("not now");
+    }
+    let text = terminal.until_shown("run_command");
+    assert!(text.contains("failed: "), "{text}");
+    terminal.press("\u{4}");
+    assert_eq!(terminal.ended().0, 0);
+    // Without anybody to ask it is not run.
+    let output = home.pipe(
+        &["--tools", "run_command", "--root", home.path()],
+        "Please run the tests.\n",
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }

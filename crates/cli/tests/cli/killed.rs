@@ -138,7 +138,7 @@ fn chat_with_kills(kills: usize, seed: u64) {
             check(&said, &record);
         }
         let answered = said.iter().filter(|(role, _)| role == "assistant").count();
-        let mut next = said.len() - answered;
+        let next = said.len() - answered;
         if next > answered {
             chat.say("/retry");
         }
@@ -154,9 +154,8 @@ fn chat_with_kills(kills: usize, seed: u64) {
         // A few more lines, and then the end at some byte of what is answered.
         let lines = 1 + dice.below(3);
         let is_open = next > answered;
-        for _ in 0..lines {
-            chat.say(&line(next % LINES));
-            next += 1;
+        for number in next..next + lines {
+            chat.say(&line(number % LINES));
         }
         // No answer has fewer bytes.
         let bytes = dice.below(80 * (lines + usize::from(is_open)));
