@@ -75,43 +75,52 @@ fn start(program: &Path, home: &tempfile::TempDir) -> Terminal {
     terminal
 }
 
-/// A conversation that goes past its window.
-fn past_the_window(program: &Path, home: &tempfile::TempDir) -> Terminal {
-    let terminal = start(program, home);
-    terminal.line("The deploy region is eu-north-3.");
-    terminal.until_prompt_after("soft");
-    terminal.line("No, that was wrong: the deploy region is eu-south-1, not eu-north-3.");
-    terminal.until_prompt_after("On \"No, that was wrong");
+/// A conversation that goes past its window, and what is still known behind the swap.
+fn chat(program: &Path) -> String {
+    let home = tempfile::tempdir().unwrap();
+    let terminal = start(program, &home);
+    correct(&terminal);
     let mut turn = 0;
     while !terminal.until_shown(">").contains("memory swapped in") {
         turn += 1;
-        let text = format!(
-            "Step {turn}: please go through the next module, and say what is wrong in it and why."
-        );
-        terminal.line(&text);
+        terminal.line(&format!(
+            "Step {turn}: please go through the next module, and say what it does."
+        ));
         terminal.until_prompt_after(&format!("On \"Step {turn}:"));
     }
-    terminal
-}
-
-/// What is still known behind a swap.
-fn chat(program: &Path) -> String {
-    let home = tempfile::tempdir().unwrap();
-    let terminal = past_the_window(program, &home);
     terminal.line("What is the deploy region?");
     terminal.until_prompt_after("The deploy region is eu-south-1.");
     svg(&terminal.screen())
 }
 
-/// What has taken the place of the messages, and what it has cost.
+/// A memory that is asked for, and taken back.
 fn memory(program: &Path) -> String {
     let home = tempfile::tempdir().unwrap();
-    let terminal = past_the_window(program, &home);
+    let terminal = start(program, &home);
+    correct(&terminal);
+    for turn in 1..=12 {
+        terminal.line(&format!(
+            "Step {turn}: please go through the next module, and say what it does."
+        ));
+        terminal.until_prompt_after(&format!("On \"Step {turn}:"));
+    }
+    terminal.line("/pin The port is 8443.");
+    terminal.until_prompt_after("pinned: it is in every memory");
+    terminal.line("/compact the deploy region");
+    terminal.until_prompt_after("memory swapped in: ");
     terminal.line("/memory");
     terminal.until_prompt_after("stands for messages");
-    terminal.line("/cost");
-    terminal.until_prompt_after("without compaction");
+    terminal.line("/undo");
+    terminal.until_prompt_after("taken back");
     svg(&terminal.screen())
+}
+
+/// Says something, and something else.
+fn correct(terminal: &Terminal) {
+    terminal.line("The deploy region is eu-north-3.");
+    terminal.until_prompt_after("soft");
+    terminal.line("No, that was wrong: the deploy region is eu-south-1, not eu-north-3.");
+    terminal.until_prompt_after("On \"No, that was wrong");
 }
 
 /// The screen as a picture.
