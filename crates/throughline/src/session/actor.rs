@@ -77,6 +77,8 @@ pub(super) struct Actor {
     removed_tokens: u64,
     /// What requests are made with.
     present: KeptAdoption,
+    /// Who looks at the session without asking it.
+    watchers: Option<watch::Sender<Shown>>,
 }
 
 /// Who makes a memory.
@@ -148,6 +150,7 @@ impl Actor {
             costs,
             removed_tokens: compared.removed_tokens,
             present,
+            watchers: None,
         }
     }
 
@@ -166,8 +169,9 @@ impl Actor {
     pub(super) async fn run(
         mut self,
         mut inbox: mpsc::Receiver<Command>,
-        shown: watch::Sender<Shown>,
+        watchers: watch::Sender<Shown>,
     ) {
+        self.watchers = Some(watchers);
         loop {
             let wait_until = self.wait_until.map(|(_, until)| until);
             tokio::select! {
@@ -193,9 +197,7 @@ impl Actor {
                 }
             }
             self.drain().await;
-            if shown.send(self.shown()).is_err() {
-                // Nobody looks any more; the inbox says when nobody asks any more.
-            }
+            self.show();
         }
     }
 
@@ -206,6 +208,13 @@ impl Actor {
             costs: self.costs.clone(),
             pins: self.engine.pins().to_vec(),
             cleared_versions: self.parts.kept.cleared_versions,
+        }
+    }
+
+    /// Lets everybody see where the session stands: before an answer is given, so that who has it sees what it did.
+    fn show(&self) {
+        if let Some(watchers) = &self.watchers {
+            watchers.send_replace(self.shown());
         }
     }
 
@@ -221,6 +230,7 @@ impl Actor {
             }
             Command::Reply(number, reply, answer) => {
                 let stored = self.reply(number, *reply).await;
+                self.show();
                 let _ = answer.send(stored);
             }
             Command::GaveUp(number) => {
@@ -233,22 +243,29 @@ impl Actor {
             }
             Command::Undo(answer) => {
                 let result = self.undo().await;
+                self.show();
                 let _ = answer.send(result);
             }
             Command::Pin(pin, answer) => {
                 self.handle(Input::Pin(pin));
-                let _ = answer.send(self.keep().await);
+                let result = self.keep().await;
+                self.show();
+                let _ = answer.send(result);
             }
             Command::Unpin(id, answer) => {
                 self.handle(Input::Unpin { id });
-                let _ = answer.send(self.keep().await);
+                let result = self.keep().await;
+                self.show();
+                let _ = answer.send(result);
             }
             Command::Truncate(messages, answer) => {
                 let result = self.truncate(messages).await;
+                self.show();
                 let _ = answer.send(result);
             }
             Command::Clear(answer) => {
                 let result = self.clear().await;
+                self.show();
                 let _ = answer.send(result);
             }
             Command::Configure(change, answer) => {
@@ -258,10 +275,13 @@ impl Actor {
                 self.parts.kept.change(&before, &settings);
                 self.handle(Input::Configured(Box::new(settings)));
                 self.tell_overhead();
-                let _ = answer.send(self.keep().await);
+                let result = self.keep().await;
+                self.show();
+                let _ = answer.send(result);
             }
             Command::SetModel(model, answer) => {
                 let result = self.set_model(*model).await;
+                self.show();
                 let _ = answer.send(result);
             }
             Command::SetMemory(memory, answer) => {
@@ -274,6 +294,7 @@ impl Actor {
                 } else {
                     Err(SessionError::OtherHistory)
                 };
+                self.show();
                 let _ = answer.send(result);
             }
             Command::OpenCalls(answer) => {

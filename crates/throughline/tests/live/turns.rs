@@ -300,3 +300,26 @@ async fn a_store_that_fails_loses_nothing_and_is_caught_up_with() {
         assert_eq!(world.refused(), 0);
     }
 }
+
+/// Whoever has an answer sees what it did, also where the session runs on another thread.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_done_shows_as_soon_as_it_is_answered() {
+    let world = World::new(Options::new(5).without_latency());
+    let session = world.session().start().await.unwrap();
+    for turn in 0..50 {
+        session.ask(chatter(turn, 1)).await.unwrap();
+        assert_eq!(session.status().messages, 2 * (turn + 1));
+        let pin = session.pin("The port is 8443.").await.unwrap();
+        assert_eq!(session.pins().len(), 1);
+        session.unpin(&pin).await.unwrap();
+        assert!(session.pins().is_empty());
+    }
+    session.truncate(40).await.unwrap();
+    assert_eq!(session.status().messages, 40);
+    session.compact(None).await.unwrap();
+    let after = session.status();
+    assert!(after.cover > 0);
+    session.undo().await.unwrap();
+    assert_eq!(session.status().cover, 0);
+    assert!(session.status().tokens > after.tokens);
+}

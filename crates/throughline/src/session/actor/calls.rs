@@ -303,6 +303,7 @@ impl Actor {
         // Where nobody takes it, the guard is dropped and cancels the turn.
         match pending.wanted {
             Wanted::First(answer, guard) => {
+                self.show();
                 let _ = answer.send(Ok(Prepared {
                     client: self.parts.client.clone(),
                     body,

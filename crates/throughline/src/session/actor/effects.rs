@@ -196,6 +196,7 @@ impl Actor {
             if let Err(error) = self.flush().await {
                 self.not_stored(&Arc::new(error));
             }
+            self.show();
             let _ = answer.send(outcome.clone());
         }
         self.tell(SessionEvent::Engine(event));
