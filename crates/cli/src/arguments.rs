@@ -1,5 +1,6 @@
 //! What was typed. What it means is decided by the commands: the arguments of each have a file here.
 
+pub(crate) mod chat;
 mod check;
 mod compact;
 pub(crate) mod config;
@@ -51,6 +52,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Chat(Box<chat::Chat>),
     Demo(Demo),
     Compact(Compact),
     Inspect(Inspect),

@@ -41,10 +41,6 @@ const SEED: u64 = 1;
 const MODELS_WAIT: Duration = Duration::from_secs(3);
 
 /// To whom requests go.
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "it is for the chat to make connections")
-)]
 pub(crate) struct Connection {
     pub(crate) client: Client,
     /// The model's name, as requests have it.
@@ -72,10 +68,6 @@ pub(crate) enum ConnectionKind {
 ///
 /// # Errors
 /// No key, no model, an address that is none: each with what to do.
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "it is for the chat to make connections")
-)]
 pub(crate) async fn connect(wanted: &Wanted, config: &Config) -> Result<Connection, Failure> {
     let catalogue = catalogue(wanted, config)?;
     let model = wanted.model.as_ref().or(config.model.as_ref()).cloned();

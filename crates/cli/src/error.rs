@@ -26,6 +26,8 @@ pub(crate) enum Ending {
     Done,
     /// And the answer is that the input is not valid.
     Invalid,
+    /// As far as Ctrl-C let it.
+    Interrupted,
 }
 
 impl Ending {
@@ -33,6 +35,7 @@ impl Ending {
         ExitCode::from(match self {
             Self::Done => 0,
             Self::Invalid => 1,
+            Self::Interrupted => 130,
         })
     }
 }
@@ -112,10 +115,15 @@ impl Failure {
         }
     }
 
-    /// Says it on stderr and gives the exit code.
-    pub(crate) fn report(&self, console: &Console) -> ExitCode {
-        if self.kind == Kind::ClosedPipe {
-            return ExitCode::SUCCESS;
+    /// Nobody reads any more.
+    pub(crate) fn is_closed_pipe(&self) -> bool {
+        self.kind == Kind::ClosedPipe
+    }
+
+    /// Says it on stderr.
+    pub(crate) fn tell(&self, console: &Console) {
+        if self.is_closed_pipe() {
+            return;
         }
         console.error(&self.message);
         if let Some(hint) = &self.hint {
@@ -124,6 +132,11 @@ impl Failure {
         if self.kind == Kind::Bug {
             console.hint(BUG);
         }
+    }
+
+    /// Says it on stderr and gives the exit code.
+    pub(crate) fn report(&self, console: &Console) -> ExitCode {
+        self.tell(console);
         ExitCode::from(match self.kind {
             Kind::Arguments | Kind::Input => 2,
             Kind::NothingToDo => 3,
@@ -133,6 +146,21 @@ impl Failure {
             Kind::ClosedPipe => 0,
         })
     }
+}
+
+/// What went wrong, and what that came of, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        source = error.source();
+    }
+    text
 }
 
 /// What the system says, without its number.

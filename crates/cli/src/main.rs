@@ -5,6 +5,7 @@
 //! writes, [`error`] ends with a sentence, a hint and an exit code.
 
 mod arguments;
+mod chat;
 mod check;
 mod compact;
 mod completions;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let console = Console::from_environment();
     let ending = match &arguments.command {
+        Command::Chat(arguments) => chat::run(arguments, &console),
         Command::Demo(arguments) => demo::run(arguments, &console),
         Command::Compact(arguments) => compact::run(arguments, &console),
         Command::Inspect(arguments) => inspect::run(arguments, &console),

@@ -10,38 +10,98 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle, presets};
 use termimad::MadSkin;
 
+use crate::config::Colours;
 use crate::error::{Failure, Kind};
 
 /// Text for people is no wider than this, in columns.
 const WIDTH_MAX: usize = 110;
 
-/// What is known about the two output streams.
+/// What the terminal can show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Look {
+    pub(crate) columns: usize,
+    pub(crate) rows: usize,
+    /// Without colours the text is shown as it is, and only wrapped.
+    pub(crate) has_colours: bool,
+    /// Whether lines and dots can be drawn with more than ASCII.
+    pub(crate) has_unicode: bool,
+}
+
+impl Look {
+    /// The least that can be relied on.
+    pub(crate) const PLAIN: Self = Self {
+        columns: 80,
+        rows: 24,
+        has_colours: false,
+        has_unicode: false,
+    };
+}
+
+/// What is known about the streams.
 #[derive(Clone, Debug)]
 pub(crate) struct Console {
+    /// Somebody types.
+    pub(crate) is_stdin_terminal: bool,
     /// Somebody reads standard output in a terminal.
     pub(crate) is_stdout_terminal: bool,
     /// Somebody reads standard error in a terminal.
     pub(crate) is_stderr_terminal: bool,
     stdout_has_colours: bool,
     stderr_has_colours: bool,
+    /// The terminal can move its cursor.
+    has_cursor: bool,
+    /// The terminal shows more than ASCII.
+    has_unicode: bool,
 }
 
 impl Console {
-    /// Looks at the streams, `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and `TERM`.
+    /// Looks at the streams, `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE`, `TERM` and the locale.
     pub(crate) fn from_environment() -> Self {
         let has_colours = |choice| !matches!(choice, ColorChoice::Never);
+        let term = std::env::var("TERM").unwrap_or_default();
         Self {
+            is_stdin_terminal: io::stdin().is_terminal(),
             is_stdout_terminal: io::stdout().is_terminal(),
             is_stderr_terminal: io::stderr().is_terminal(),
             stdout_has_colours: has_colours(anstream::AutoStream::choice(&io::stdout())),
             stderr_has_colours: has_colours(anstream::AutoStream::choice(&io::stderr())),
+            has_cursor: !matches!(term.as_str(), "" | "dumb"),
+            has_unicode: locale_is_utf8(),
         }
+    }
+
+    /// The same, with colours as the user has settled.
+    pub(crate) fn coloured(mut self, colours: Colours) -> Self {
+        match colours {
+            Colours::Auto => {}
+            Colours::Always => {
+                (self.stdout_has_colours, self.stderr_has_colours) = (true, true);
+            }
+            Colours::Never => {
+                (self.stdout_has_colours, self.stderr_has_colours) = (false, false);
+            }
+        }
+        self
+    }
+
+    /// What can be drawn on standard output; nothing in a pipe, and in a terminal that cannot move its cursor.
+    pub(crate) fn look(&self) -> Option<Look> {
+        (self.is_stdout_terminal && self.has_cursor).then(|| {
+            let (columns, rows) = termimad::terminal_size();
+            Look {
+                columns: usize::from(columns).max(20),
+                rows: usize::from(rows).max(2),
+                has_colours: self.stdout_has_colours,
+                has_unicode: self.has_unicode,
+            }
+        })
     }
 
     pub(crate) fn error(&self, text: &str) {
@@ -136,6 +196,18 @@ impl Console {
     pub(crate) fn error_table(&self, header: &[&str], rows: Vec<Vec<String>>) -> String {
         table(header, rows, self.is_stderr_terminal)
     }
+}
+
+/// Whether the locale's characters are UTF-8, by the first variable that says anything.
+fn locale_is_utf8() -> bool {
+    ["LC_ALL", "LC_CTYPE", "LANG"]
+        .iter()
+        .filter_map(|name| std::env::var(name).ok())
+        .find(|value| !value.is_empty())
+        .is_some_and(|value| {
+            let value = value.to_ascii_lowercase();
+            value.contains("utf-8") || value.contains("utf8")
+        })
 }
 
 /// Tables in a terminal: one line, under the header.
@@ -319,10 +391,21 @@ fn remember_unfinished(path: Option<PathBuf>) {
 #[cfg(not(unix))]
 fn clean_up_on_interrupt() {}
 
+/// Whether Ctrl-C means something else than the end of the program.
+static INTERRUPTS_ARE_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// From now on, Ctrl-C is for somebody else: it does not end the program while a file is written.
+pub(crate) fn leave_interrupts_alone() {
+    INTERRUPTS_ARE_TAKEN.store(true, Ordering::Relaxed);
+}
+
 /// From now on, Ctrl-C takes the unfinished file away before it ends the program.
 #[cfg(unix)]
 fn clean_up_on_interrupt() {
     static STARTED: std::sync::Once = std::sync::Once::new();
+    if INTERRUPTS_ARE_TAKEN.load(Ordering::Relaxed) {
+        return;
+    }
     STARTED.call_once(|| {
         // Without the watcher an interrupt ends the program all the same; only a hidden file may stay.
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread()

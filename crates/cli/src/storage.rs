@@ -12,7 +12,7 @@ use crate::config::{Config, StoreKind};
 use crate::error::{Failure, Kind, reason};
 
 /// Which session is the one that was changed last.
-const LAST: &str = "last";
+pub(crate) const LAST: &str = "last";
 
 /// Opens the store of the configuration, making it if there is none.
 pub(crate) async fn open(config: &Config) -> Result<Arc<dyn Store>, Failure> {

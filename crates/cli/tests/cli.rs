@@ -5,6 +5,12 @@
     reason = "the helpers of tests fail by panicking, as tests do"
 )]
 
+#[path = "cli/chat.rs"]
+mod chat;
+#[path = "cli/killed.rs"]
+mod killed;
+#[path = "cli/pty.rs"]
+mod pty;
 #[path = "cli/sessions.rs"]
 mod sessions;
 #[path = "cli/settings.rs"]

@@ -1,0 +1,112 @@
+//! What was typed after `throughline chat`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::connection::Wanted;
+use crate::config;
+
+/// Talk with a model, past its context window
+///
+/// While you talk, a memory of what was said is built in the background; when the window is nearly full, it takes the
+/// place of the old messages, and you wait for nothing. Every message is stored before it is sent, so that a crash or a
+/// kill loses nothing.
+///
+/// In a terminal answers are formatted as they come, and /help lists what can be typed beside messages. In a pipe each
+/// line is a message (or a command), and the answers alone come out.
+#[derive(Args, Debug)]
+#[command(after_long_help = concat!("\
+Examples:
+  throughline chat --model simulated
+      Without a key, against a simulated model
+  throughline chat --continue
+      Go on with the last session
+  throughline chat --tools recall,read_file,search_files --root .
+      With tools; what changes files or runs commands asks first
+  git diff | throughline chat --print \"What is risky in this?\"
+      One question, one answer
+  throughline chat --continue --print \"And the tests?\" --json
+      The next one in the same session, with numbers
+
+The JSON of --print (schema `throughline.answer/1`) has `session`, `model`, `text`, `outcome`
+(`done`, `cut-off`, `declined`, `step-limit`, `waits-for-approval`), `tokens`, `limit`, `messages`, `usage{}`
+and `cost_usd`. Fields may be added, never changed.
+
+", "\
+Exit codes:
+  0    done
+  1    --print: the answer was cut off or declined, or waits for an approval
+  2    the arguments are wrong, or there is no such session
+  3    nothing to do: there is no session to go on with
+  4    the output cannot be written
+  5    the provider does not answer or refuses, or the session is open elsewhere
+  70   a mistake in this program
+  130  interrupted"))]
+pub(crate) struct Chat {
+    /// Go on with the newest session
+    #[arg(short, long = "continue", conflicts_with = "resume")]
+    pub(crate) go_on: bool,
+
+    /// Go on with this session: its id, or the beginning of it
+    #[arg(short, long, value_name = "ID")]
+    pub(crate) resume: Option<String>,
+
+    /// File with the system prompt of a new session
+    #[arg(long, value_name = "FILE")]
+    pub(crate) system: Option<PathBuf>,
+
+    /// Tools for the model, with commas between them
+    ///
+    /// recall, update_plan, read_file, list_files, search_files, write_file, edit_file, run_command
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) tools: Vec<String>,
+
+    /// Folder that the tools for files and commands work in
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+
+    /// Let the tools write files and run commands without asking
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+
+    /// Answer one question and end: TEXT, and what comes from a pipe
+    #[arg(short, long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) print: Option<String>,
+
+    /// With --print: write JSON
+    #[arg(long, requires = "print")]
+    pub(crate) json: bool,
+
+    /// With --print: say the id of the session on standard error
+    #[arg(long, requires = "print")]
+    pub(crate) show_id: bool,
+
+    /// How the model's thinking is shown, where it shows it
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub(crate) thinking: Option<Thinking>,
+
+    #[command(flatten)]
+    pub(crate) wanted: Wanted,
+}
+
+/// How thinking is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Thinking {
+    /// As text
+    Show,
+    /// Less bright than text
+    Dim,
+    /// Not at all
+    Hide,
+}
+
+impl From<Thinking> for config::Thinking {
+    fn from(thinking: Thinking) -> Self {
+        match thinking {
+            Thinking::Show => Self::Show,
+            Thinking::Dim => Self::Dim,
+            Thinking::Hide => Self::Hide,
+        }
+    }
+}

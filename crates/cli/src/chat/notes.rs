@@ -1,0 +1,186 @@
+//! What the session does beside the conversation, in a line each.
+
+use std::time::Duration;
+
+use throughline::SessionEvent;
+use throughline::engine::{BuildKind, Event, Halt, Refused};
+
+use crate::words;
+
+/// The line for an event, if people want to know of it.
+pub(crate) fn line(event: &SessionEvent) -> Option<String> {
+    match event {
+        SessionEvent::Engine(event) => of_engine(event),
+        SessionEvent::NotStored(error) => Some(format!(
+            "not stored yet, and tried again with the next change: {error}"
+        )),
+        _ => None,
+    }
+}
+
+fn of_engine(event: &Event) -> Option<String> {
+    Some(match event {
+        // What code makes is there in milliseconds.
+        Event::BuildStarted {
+            kind: BuildKind::Model,
+            cover,
+            ..
+        } => format!("building a memory of {}", words::counted(*cover, "message")),
+        Event::Built {
+            kind: BuildKind::Model,
+            cover,
+            tokens,
+            took_ms,
+            ..
+        } => {
+            let took = Duration::from_millis(*took_ms);
+            // Less than a second is no news.
+            let took = match took.as_secs() {
+                0 => String::new(),
+                _ => format!(", {}", words::duration(took)),
+            };
+            format!(
+                "memory ready: {} in {} tokens{took}",
+                words::counted(*cover, "message"),
+                words::number(*tokens),
+            )
+        }
+        Event::Swapped {
+            cover,
+            tokens_before,
+            tokens_after,
+            waited_ms,
+            waited_for,
+            ..
+        } => {
+            let waited = words::duration(Duration::from_millis(*waited_ms));
+            let wait = match (waited_ms, waited_for) {
+                (_, Some(BuildKind::Model)) => format!("waited {waited} for a model"),
+                (0, _) | (_, None) => "nothing waited".to_owned(),
+                (_, Some(BuildKind::Draft)) => format!("waited {waited}"),
+            };
+            format!(
+                "memory swapped in: {} -> {} tokens, {} covered; {wait}",
+                words::number(*tokens_before),
+                words::number(*tokens_after),
+                words::counted(*cover, "message"),
+            )
+        }
+        Event::Refused {
+            kind: BuildKind::Model,
+            reason,
+            ..
+        } => format!("a memory is not used: {}", refused(reason)),
+        Event::Failed {
+            kind: BuildKind::Model,
+            reason,
+            ..
+        } => format!("no memory from the model: {}", reason.message),
+        Event::FellBack { reason } => {
+            format!("a memory by code is used instead: {}", reason.message)
+        }
+        Event::Halted(halt) => format!("no more compaction for now: {}", halted(halt)),
+        Event::Resumed => "compaction goes on".to_owned(),
+        Event::Undone { tokens, .. } => format!(
+            "the last swap is taken back: {} tokens now",
+            words::number(*tokens)
+        ),
+        Event::WindowLearned { window } => format!(
+            "the provider's window is smaller than was known: {} tokens",
+            words::number(*window)
+        ),
+        Event::SeemsCut {
+            estimated,
+            reported,
+        } => format!(
+            "the server seems to cut long prompts: about {} tokens were sent, it counts {}",
+            words::number(*estimated),
+            words::number(*reported)
+        ),
+        _ => return None,
+    })
+}
+
+fn refused(reason: &Refused) -> String {
+    match reason {
+        Refused::NotSmaller { tokens, covered } => format!(
+            "it has {} tokens, what it covers {}",
+            words::number(*tokens),
+            words::number(*covered)
+        ),
+        Refused::Empty => "it says nothing".to_owned(),
+        Refused::OverCap { tokens, tokens_max } => format!(
+            "it has {} tokens, and may have {}",
+            words::number(*tokens),
+            words::number(*tokens_max)
+        ),
+        _ => "it stands for other messages".to_owned(),
+    }
+}
+
+fn halted(halt: &Halt) -> String {
+    match halt {
+        Halt::Overhead { overhead, limit } => format!(
+            "system prompt and tools alone take {} of {} tokens",
+            words::number(*overhead),
+            words::number(*limit)
+        ),
+        Halt::NoGain { before, after } => format!(
+            "it hardly helped, {} -> {} tokens",
+            words::number(*before),
+            words::number(*after)
+        ),
+        Halt::Failures { in_a_row, last } => {
+            format!("{in_a_row} failures in a row, the last: {}", last.message)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throughline::engine::{Reason, VersionOrigin};
+
+    use super::*;
+
+    fn swapped(waited_ms: u64, waited_for: Option<BuildKind>) -> SessionEvent {
+        SessionEvent::Engine(Event::Swapped {
+            epoch: 1,
+            reason: Reason::HardMark,
+            version: 1,
+            origin: VersionOrigin::Model,
+            cover: 24,
+            tokens_before: 12_480,
+            tokens_after: 4_210,
+            waited_ms,
+            waited_for,
+        })
+    }
+
+    #[test]
+    fn a_swap_says_what_it_did_and_whether_anything_waited() {
+        let check = |event: SessionEvent, expected: &str| {
+            assert_eq!(line(&event).as_deref(), Some(expected));
+        };
+        let swap = "memory swapped in: 12,480 -> 4,210 tokens, 24 messages covered; ";
+        check(swapped(0, None), &format!("{swap}nothing waited"));
+        check(
+            swapped(2_100, Some(BuildKind::Model)),
+            &format!("{swap}waited 2.1 s for a model"),
+        );
+        check(
+            swapped(3, Some(BuildKind::Draft)),
+            &format!("{swap}waited 3 ms"),
+        );
+    }
+
+    #[test]
+    fn what_is_there_at_once_is_not_told() {
+        assert_eq!(
+            line(&SessionEvent::Engine(Event::Compaction {
+                id: 1,
+                outcome: throughline::engine::Outcome::Prepared
+            })),
+            None
+        );
+    }
+}
