@@ -44,7 +44,7 @@ pub(crate) const ALL: [(&str, &str, &str); 15] = [
     (
         "/preview",
         "[FOCUS]",
-        "make one and show what it would change; /compact swaps it in",
+        "make one, show what it would change; /compact swaps it in",
     ),
     ("/undo", "", "take the last swap back"),
     ("/pin", "TEXT", "keep a fact in every memory from now on"),

@@ -193,6 +193,8 @@ struct File {
     /// Words that belong to a number.
     measures: Vec<String>,
     to: Vec<String>,
+    /// What a correction begins with.
+    rejecting: Vec<String>,
     /// Who has many things said of them.
     beings: Vec<String>,
     class: Vec<FileClass>,
@@ -227,6 +229,7 @@ struct Lexicon {
     modals: Vec<String>,
     preferring: Vec<String>,
     measures: Vec<String>,
+    rejecting: Vec<String>,
     from: Vec<Vec<String>>,
     to: Vec<Vec<String>>,
     relations: Vec<Vec<Vec<String>>>,
@@ -269,6 +272,7 @@ static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
     lexicon.replaced = phrases(&file.replaced);
     lexicon.from = phrases(&file.from);
     lexicon.to = phrases(&file.to);
+    lexicon.rejecting = file.rejecting;
     lexicon.changing = file.changing;
     lexicon.beings = file.beings;
     lexicon.modals = file.modals;
@@ -292,11 +296,15 @@ static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
 impl Statement {
     fn of(text: &str) -> Self {
         const WORDS_MAX: usize = 60;
-        let mut statement = Self::default();
+        let said = without_rejection(text);
+        let mut statement = Self {
+            is_change: said.len() < text.len(),
+            ..Self::default()
+        };
         let mut left = WORDS_MAX;
         let mut before_link = Vec::new();
         let mut has_link = false;
-        for clause in text.split(CLAUSE_ENDS) {
+        for clause in said.split(CLAUSE_ENDS) {
             let raw: Vec<String> = clause
                 .split(|c: char| {
                     !(c.is_alphanumeric()
@@ -382,6 +390,44 @@ impl Statement {
 const CLAUSE_ENDS: [char; 12] = [
     ',', ';', '!', '?', '(', ')', '，', '、', '。', '；', '！', '？',
 ];
+
+/// What a correction says, without "No, that was wrong: ": that turns nothing round by itself. All of it where nothing
+/// else is said.
+fn without_rejection(text: &str) -> &str {
+    let mut said = text;
+    loop {
+        let rest = LEXICON
+            .rejecting
+            .iter()
+            .filter_map(|phrase| after_opening(said, phrase))
+            .min_by_key(|rest| rest.len());
+        match rest {
+            Some(rest) if rest.contains(char::is_alphanumeric) => said = rest,
+            _ => return said,
+        }
+    }
+}
+
+/// What follows a phrase that the text begins with and that something ends.
+fn after_opening<'a>(text: &'a str, phrase: &str) -> Option<&'a str> {
+    const ENDS: [char; 12] = [
+        ',', ':', ';', '.', '!', '–', '—', '，', '、', '。', '：', '！',
+    ];
+    let text = text.trim_start();
+    let mut chars = text.char_indices();
+    for wanted in phrase.chars() {
+        let (_, c) = chars.next()?;
+        let c = if c == '’' { '\'' } else { c };
+        if !c.to_lowercase().eq(wanted.to_lowercase()) {
+            return None;
+        }
+    }
+    let rest = chars.as_str().trim_start();
+    let rest = rest
+        .strip_prefix("- ")
+        .or_else(|| rest.strip_prefix(ENDS))?;
+    Some(rest.trim_start())
+}
 
 fn starts_with(words: &[String], phrase: &[String]) -> bool {
     words
@@ -539,6 +585,54 @@ mod tests {
             "The staging server is at 10.0.0.4",
             "the staging server is now 10.0.0.9",
             true,
+        );
+    }
+
+    #[test]
+    fn a_correction_may_begin_with_a_rejection() {
+        for opening in [
+            "No, that was wrong: ",
+            "No. ",
+            "Nope — ",
+            "Sorry, my mistake: ",
+            "Actually, ",
+            "That’s wrong. ",
+            "no - ",
+        ] {
+            check(
+                "The deploy region is eu-north-3.",
+                &format!("{opening}the deploy region is eu-south-1."),
+                true,
+            );
+            check("use 4 spaces", &format!("{opening}use tabs"), true);
+            check(
+                "The deploy region is eu-north-3.",
+                &format!("{opening}the port is 8431."),
+                false,
+            );
+        }
+        check(
+            "Die Region ist eu-north-3.",
+            "Nein, das war falsch: die Region ist eu-south-1.",
+            true,
+        );
+        check(
+            "La región es eu-north-3.",
+            "No, perdón: la región es eu-south-1.",
+            true,
+        );
+        check(
+            "La région est eu-north-3.",
+            "Non, c'était faux : la région est eu-south-1.",
+            true,
+        );
+        check("部署区域是北京。", "不对，部署区域是上海。", true);
+        // "No" that forbids stays what it is, and a rejection alone says nothing.
+        check("use semicolons", "no semicolons", true);
+        check(
+            "The deploy region is eu-north-3.",
+            "No, that was wrong.",
+            false,
         );
     }
 
