@@ -117,7 +117,7 @@ pub fn compact(messages: &[Message], options: &Options<'_>) -> Result<Compacted,
         return Err(CompactError::Empty);
     }
     let Some(prior) = options.prior else {
-        return extracted(None, Chain::new(), messages, options, None);
+        return extracted(None, Chain::new(), &[], messages, options, None);
     };
     let mut chain = Chain::new();
     let covered = messages.get(..prior.cover.messages);
@@ -126,9 +126,17 @@ pub fn compact(messages: &[Message], options: &Options<'_>) -> Result<Compacted,
     }
     if covered.is_some() && chain.digest().to_string() == prior.cover.digest {
         let fresh = &messages[prior.cover.messages..];
-        extracted(Some(prior), chain, fresh, options, Some(true))
+        let covered = covered.unwrap_or_default();
+        extracted(Some(prior), chain, covered, fresh, options, Some(true))
     } else {
-        extracted(Some(prior), Chain::new(), messages, options, Some(false))
+        extracted(
+            Some(prior),
+            Chain::new(),
+            &[],
+            messages,
+            options,
+            Some(false),
+        )
     }
 }
 
@@ -148,13 +156,15 @@ pub fn compact_after(
     if fresh.is_empty() && prior.is_none() {
         return Err(CompactError::Empty);
     }
-    extracted(prior, chain, fresh, options, prior.map(|_| true))
+    extracted(prior, chain, &[], fresh, options, prior.map(|_| true))
 }
 
-/// Extracts what `fresh` says and merges it into `prior`, without the secrets of either.
+/// Extracts what `fresh` says and merges it into `prior`, without the secrets of either. Of the `covered` messages, as
+/// far as they are at hand, only the calls are needed whose results are still to come.
 fn extracted(
     prior: Option<&Memory>,
     chain: Chain,
+    covered: &[Message],
     fresh: &[Message],
     options: &Options<'_>,
     prior_fits: Option<bool>,
@@ -177,6 +187,7 @@ fn extracted(
     if let Some(prior) = options.prior {
         extractor = extractor.after(prior, chain);
     }
+    extractor.expect_results(covered);
     for message in fresh {
         extractor.push(message);
     }

@@ -8,6 +8,7 @@
 //!   folds them for a whole message, [`is_short_and_human`] finds the messages that are best kept whole, and
 //!   [`interruption`] recognises the texts by which clients say that the person stopped the model or refused a tool
 //!   call: the message after one is nearly always a correction ([`Circumstances::after_interruption`]).
+//! * [`denial`] and [`says_failed`] recognise the results of calls that were refused or have failed.
 //! * [`supersedes`] says whether a later statement takes the place of an earlier one.
 //! * [`assistant_statements`] finds decisions with reasons, abandoned approaches, finished work, findings, open
 //!   questions and plans in the model's prose.
@@ -22,6 +23,7 @@
 //! The wording that is looked for is data: `data/cues/*.toml`, one file per language (English, German, French, Spanish,
 //! Chinese, Japanese). A language without a file falls back to English and to what punctuation shows.
 mod assistant;
+mod denial;
 mod output;
 mod pasted;
 mod phrases;
@@ -32,6 +34,7 @@ mod tongue;
 mod user;
 
 pub use assistant::{Statement, StatementKind, assistant_statements};
+pub use denial::{denial, says_failed};
 pub use output::{Outcome, OutputKind, OutputLine, headline_error, key_errors, output_lines};
 pub use pasted::{Interruption, PastedKind, Voice, interruption};
 pub use supersession::{Claim, supersedes};

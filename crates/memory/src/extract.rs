@@ -6,6 +6,7 @@
 //! What it deliberately does not do: rephrase. Whatever stands in a memory stood in the transcript, apart from the few
 //! words that say how it came there.
 
+mod calls;
 pub mod identifiers;
 mod names;
 mod pack;
@@ -21,17 +22,17 @@ use std::ops::Range;
 
 use throughline_transcript::digest::{Chain, message_digest};
 use throughline_transcript::json::Text;
-use throughline_transcript::message::{
-    Author, Block, Content, Message, Role, ToolCall, ToolResult,
-};
+use throughline_transcript::message::{Author, Block, Content, Message, Role, ToolCall};
 
 use crate::cues::{
     self, Circumstances, Claim, Cue, Cues, Outcome, OutputKind, StatementKind, Voice,
 };
 use crate::document::Memory;
+use crate::notes;
 use crate::redact::Redactor;
 use crate::render::restoring;
 
+use calls::OpenCalls;
 use names::{Class, Names};
 pub use pack::Limit;
 use said::Said;
@@ -87,6 +88,7 @@ pub struct Extractor<'r> {
     file_index: HashMap<String, usize>,
     /// What each call is, by its id.
     calls: HashMap<String, String>,
+    open_calls: OpenCalls,
     errors: Vec<ErrorSeen>,
     /// The last error of each kind of call that has not gone well since: index into `errors`.
     open_errors: HashMap<String, usize>,
@@ -148,6 +150,8 @@ struct Rule {
 /// A plan as it stood last.
 struct Plan {
     message: usize,
+    /// The number of the call that wrote it down.
+    call: u32,
     steps: Vec<PlanStep>,
 }
 
@@ -175,6 +179,8 @@ struct FileWork {
     path: String,
     reads: u32,
     changes: u32,
+    /// Commands that would change it and have failed: what they did before that is not known.
+    failed_changes: u32,
     last_use: FileUse,
     last_text: u32,
     message: usize,
@@ -222,6 +228,7 @@ impl Extractor<'_> {
             files: Vec::new(),
             file_index: HashMap::new(),
             calls: HashMap::new(),
+            open_calls: OpenCalls::default(),
             errors: Vec::new(),
             open_errors: HashMap::new(),
             plan: None,
@@ -337,8 +344,11 @@ impl<'r> Extractor<'r> {
     }
 
     fn user_text(&mut self, message: &Message, text: &Text) {
-        self.last_call = None;
         let own = text.decode();
+        if notes::is_note(&own) {
+            return;
+        }
+        self.last_call = None;
         let without = restoring::without_blocks(&own);
         if let Cow::Owned(without) = without {
             self.text(message, Class::User, &Text::plain(without));
@@ -472,91 +482,21 @@ impl<'r> Extractor<'r> {
     }
 
     fn tool_call(&mut self, message: &Message, call: &ToolCall) {
-        let action = tools::action(call);
-        let number = self.text(message, Class::Call, &Text::plain(action.shown));
+        let mut action = tools::action(call);
+        let shown = std::mem::take(&mut action.shown);
+        let number = self.text(message, Class::Call, &Text::plain(shown));
         for written in &action.written {
             let written = self.without_secrets(written);
             self.names.note(number, Class::Written, &written, 0);
         }
-        let mut key = call.name.to_string();
-        if let Some(command) = &action.command {
-            key.push(' ');
-            key.push_str(command.lines().next().unwrap_or(""));
-        } else if let Some((path, _)) = action.files.first() {
-            key.push(' ');
-            key.push_str(path);
-        }
-        let key = fold(&self.without_secrets(&key));
-        for (path, file_use) in action.files {
-            self.names.note_file(&path, file_use != FileUse::Read);
-            let path = self.without_secrets(&path).into_owned();
-            self.file(path, file_use, number);
-        }
-        if let Some(mut steps) = action.plan {
-            for step in &mut steps {
-                step.text = fold(&self.without_secrets(&step.text));
-            }
-            self.plan = Some(Plan {
-                message: self.messages,
-                steps,
-            });
-        }
-        if !call.id.is_empty() {
-            self.calls.insert(call.id.to_string(), key.clone());
-        }
+        let key = self.open_call(call, action, number, self.messages);
         self.last_call = Some(key);
-        self.has_tools = true;
     }
 
     fn without_secrets<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.redactor {
             Some(redactor) => redactor.redact(text),
             None => Cow::Borrowed(text),
-        }
-    }
-
-    fn file(&mut self, path: String, file_use: FileUse, number: u32) {
-        let index = *self.file_index.entry(path).or_insert_with_key(|path| {
-            self.files.push(FileWork {
-                path: path.clone(),
-                reads: 0,
-                changes: 0,
-                last_use: file_use,
-                last_text: number,
-                message: self.messages,
-                why: None,
-            });
-            self.files.len() - 1
-        });
-        let file = &mut self.files[index];
-        file.last_text = number;
-        file.message = self.messages;
-        if file_use == FileUse::Read {
-            file.reads += 1;
-        } else {
-            file.changes += 1;
-            file.last_use = file_use;
-            file.why = self.last_said;
-        }
-    }
-
-    fn tool_result(&mut self, message: &Message, result: &ToolResult) {
-        let key = self
-            .calls
-            .get(&*result.call_id)
-            .cloned()
-            .unwrap_or_default();
-        let source = self.source(&key);
-        for text in result.texts() {
-            let number = self.text(message, Class::Result, text);
-            self.texts[number as usize].source = source;
-            let buffer = std::mem::take(&mut self.buffer);
-            if cues::interruption(&buffer).is_some() {
-                self.read_request(message, &buffer);
-            } else {
-                self.read_output(message, &buffer, &key, result.is_error);
-            }
-            self.buffer = buffer;
         }
     }
 

@@ -70,6 +70,7 @@ pub mod cues;
 pub mod document;
 pub mod extract;
 pub mod json_form;
+pub mod notes;
 pub mod redact;
 pub mod render;
 pub mod schema;

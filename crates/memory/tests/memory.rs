@@ -6,6 +6,7 @@
 )]
 
 mod memory {
+    mod calls;
     mod cases;
     mod conversation;
     mod languages;

@@ -36,8 +36,8 @@ pub enum Interruption {
     Refused,
 }
 
-/// The interruption that `text` reports, if it is the text of such a report: a marker of a user message or the text of
-/// a refused tool's result. The person's next words are nearly always a correction.
+/// The interruption that a user message reports, if it is such a report. The person's next words are nearly always a
+/// correction. Of the results of tools, [`denial`](super::denial) tells.
 #[must_use]
 pub fn interruption(text: &str) -> Option<Interruption> {
     let head = text.get(..text.floor_char_boundary(400)).unwrap_or(text);
@@ -71,9 +71,10 @@ const STOPS: [&str; 5] = [
 ];
 
 /// What a refusal says before it hands on the person's words.
-const HANDED_ON: [&str; 4] = [
+pub(super) const HANDED_ON: [&str; 5] = [
     "the user said:",
-    "The user provided the following feedback:",
+    "provided the following feedback:",
+    "with the following feedback:",
     "user provided the following reason:",
     "User feedback:",
 ];

@@ -111,6 +111,7 @@ impl<'a> Packing<'a> {
         self.state();
         self.next_steps();
         self.files();
+        self.unsure_files();
         self.errors();
         self.statements();
         self.outcomes();
@@ -521,6 +522,35 @@ impl<'a> Packing<'a> {
                 );
             }
         }
+    }
+
+    /// Files that only commands would have changed which failed: nobody knows what they did before that.
+    fn unsure_files(&mut self) {
+        const MOST: usize = 12;
+        let files = self.extractor.files.iter().rev();
+        let paths: Vec<String> = files
+            .filter(|file| file.changes == 0 && file.failed_changes > 0)
+            .take(MOST)
+            .map(|file| self.relative(&file.path).to_owned())
+            .collect();
+        if paths.is_empty() {
+            return;
+        }
+        let text = format!(
+            "Perhaps changed, by commands that failed: {}",
+            paths.join(", ")
+        );
+        let provenance = Provenance {
+            message: self.extractor.messages.saturating_sub(1),
+            at_ms: None,
+        };
+        let mut share = self.share(3);
+        self.add(
+            Entry::Reference { text },
+            Origin::Code,
+            provenance,
+            &mut share,
+        );
     }
 
     /// What the model said of a file, in few words.

@@ -15,6 +15,7 @@ use throughline_transcript::message::{
 
 use super::order::Redaction;
 use crate::document::{Memory, Origin};
+use crate::notes;
 use crate::render::restoring;
 use crate::update::folded;
 
@@ -115,8 +116,10 @@ impl Source {
             for block in &message.blocks {
                 match &block.content {
                     Content::Text(text) => {
+                        let text = text.decode();
                         let kind = match (message.role, message.author) {
                             (_, Author::Compaction) => Kind::Summary,
+                            (Role::User, _) if notes::is_note(&text) => Kind::Client,
                             (Role::User, Author::Client) => Kind::Client,
                             (Role::User, Author::Role) => Kind::User,
                             (Role::Assistant, _) => Kind::Assistant,
@@ -126,7 +129,6 @@ impl Source {
                                 is_error: false,
                             },
                         };
-                        let text = text.decode();
                         let text = restoring::without_blocks(&text);
                         if !text.trim().is_empty() {
                             push(kind, text);

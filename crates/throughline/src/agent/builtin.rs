@@ -2,6 +2,7 @@
 
 mod changes;
 mod command;
+mod compact;
 mod files;
 mod plan;
 mod recall;
@@ -11,15 +12,17 @@ use super::tools::Tools;
 
 pub use self::changes::{EditFile, WriteFile, edit_file, write_file};
 pub use self::command::{RunCommand, run_command};
+pub use self::compact::{CompactContext, compact_context};
 pub use self::files::{ListFiles, ReadFile, SearchFiles, list_files, read_file, search_files};
 pub use self::plan::{UpdatePlan, update_plan};
 pub use self::recall::{Recall, recall};
 pub use self::root::Root;
 
 /// The names of all of them, in the order in which they are listed.
-pub const NAMES: [&str; 8] = [
+pub const NAMES: [&str; 9] = [
     "recall",
     "update_plan",
+    "compact_context",
     "read_file",
     "list_files",
     "search_files",
@@ -61,6 +64,7 @@ impl Tools {
         Ok(match name {
             "recall" => self.with(recall()),
             "update_plan" => self.with(update_plan()),
+            "compact_context" => self.with(compact_context()),
             "read_file" => self.with(read_file(rooted()?)),
             "list_files" => self.with(list_files(rooted()?)),
             "search_files" => self.with(search_files(rooted()?)),

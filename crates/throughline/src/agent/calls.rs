@@ -5,6 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use throughline_memory::notes;
 use throughline_transcript::message::ToolCall;
 use throughline_transcript::request::message::ToolOutput;
 use throughline_transcript::text::head_and_tail;
@@ -152,11 +153,7 @@ async fn plan(inner: &Inner, call: &ToolCall, teller: &Teller) -> Option<Plan> {
         return Some(Plan::Run(prepared));
     };
     let Some(approver) = &inner.approver else {
-        return Some(Plan::Tell(
-            "This call was not run: it needs somebody's approval, and nobody is there to give it. Go on without it, or \
-             say what you would have done."
-                .to_owned(),
-        ));
+        return Some(Plan::Tell(notes::NOBODY_TO_APPROVE.to_owned()));
     };
     teller
         .tell(AgentEvent::ApprovalAsked {
@@ -177,7 +174,7 @@ async fn plan(inner: &Inner, call: &ToolCall, teller: &Teller) -> Option<Plan> {
 
 /// In words by which memories know that a person has refused, and what the person said to that.
 fn denied(reason: &str) -> String {
-    let denied = "The user denied this operation; it was not run. Do not try to reach the same by another way.";
+    let denied = notes::DENIED;
     match reason.trim() {
         "" => denied.to_owned(),
         reason => format!("{denied}\nUser feedback: {reason}"),

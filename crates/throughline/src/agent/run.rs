@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use throughline_memory::notes;
 use throughline_providers::stop::Stop;
 use throughline_transcript::message::ToolCall;
 use throughline_transcript::request::message::ToolOutput;
@@ -22,18 +23,6 @@ use crate::session::{Answer, Session, TurnEvent, UserInput};
 
 /// After so many answers in a row that are cut off in the middle of a call, the turn ends.
 const CUT_ANSWERS_MAX: usize = 3;
-
-/// What the model is told of a call that nobody has begun.
-const NOT_RUN: &str = "This call was not run: the user went on without it.";
-/// What the model is told of a call of which it is not known how far it came.
-const BROKEN_OFF: &str = "This call was broken off before it had a result. Some or all of what it does may have been \
-                          done: look before you make it again.";
-
-/// What the model is told after an answer that was cut off, in a tag: they are no words of the user's, and memories know
-/// that.
-const NOTE_OF_CUT: &str = "<note>Your last answer was cut off at its limit. A call that was not whole was not \
-                           run. Go on from there; make such a call again with less in it, in several calls if need be.\
-                           </note>";
 
 /// What an agent may do at most.
 #[derive(Clone, Copy, Debug)]
@@ -133,8 +122,8 @@ impl Inner {
             .map(|call| ToolOutput {
                 call_id: call.id.to_string(),
                 text: match progress.untouched.contains(&*call.id) {
-                    true => NOT_RUN,
-                    false => BROKEN_OFF,
+                    true => notes::NOT_RUN,
+                    false => notes::BROKEN_OFF,
                 }
                 .to_owned(),
                 is_error: true,
@@ -230,7 +219,7 @@ impl Inner {
         if steps >= self.limits.steps_max {
             return ControlFlow::Break(Outcome::StepLimit { steps, calls });
         }
-        let note = is_cut.then(|| NOTE_OF_CUT.to_owned());
+        let note = is_cut.then(|| notes::CUT_OFF.to_owned());
         ControlFlow::Continue(match (calls.is_empty(), note) {
             (true, Some(note)) => Next::Ask(note.into()),
             (_, note) => Next::Run { calls, note },

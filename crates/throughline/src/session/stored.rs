@@ -6,6 +6,7 @@ use bytestring::ByteString;
 use serde::{Deserialize, Serialize};
 use throughline_engine::{Adoption, Before, Pin, Settings, Snapshot, Time, Version, VersionOrigin};
 use throughline_memory::document::Memory;
+use throughline_memory::notes;
 use throughline_memory::redact::Redactor;
 use throughline_memory::render::markdown;
 use throughline_store::{Change, Loaded, MemoryRow, NewMessage, SessionId, Store, StoredMessage};
@@ -24,9 +25,6 @@ use crate::error::OpenError;
 
 /// Of a message so much can be searched, bytes.
 const SEARCHED_BYTES_MAX: usize = 64 * 1024;
-
-/// What is told to the model about calls that the user talked over.
-const NOT_RUN: &str = "This call was not run: the user went on without it.";
 
 /// What is stored with an adoption for this crate's own use.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -121,7 +119,7 @@ pub(super) fn user_after(wire: Wire, open: &[String], text: &str) -> Vec<Raw> {
         .iter()
         .map(|id| ToolOutput {
             call_id: id.clone(),
-            text: NOT_RUN.to_owned(),
+            text: notes::NOT_RUN.to_owned(),
             is_error: true,
         })
         .collect();

@@ -13,7 +13,6 @@ use throughline::agent::{
     Decision, Outcome, Tool, ToolError, Tools,
 };
 use throughline::{Session, SessionBuilder, schemars};
-use throughline_memory::document::Section;
 use throughline_simulator::{Options, Reply, ReplyPart, Stop};
 use throughline_store::MemoryStore;
 use throughline_transcript::json::Raw;
@@ -569,12 +568,49 @@ async fn memories_know_what_a_person_said_and_what_the_agent_did() {
         .memory
         .items
         .iter()
-        .filter(|item| item.entry.section() != Section::References)
         .map(|item| format!("{:?}", item.entry))
         .collect();
     let ledger = ledger.join("\n");
     assert!(ledger.contains("Never deploy on a Friday."), "{ledger}");
     for not_theirs in ["another way", "cut off at its limit", "note>"] {
         assert!(!ledger.contains(not_theirs), "{not_theirs}\n{ledger}");
+    }
+}
+
+/// The model has its history compacted by a call: the memory is in the next
+/// request, and so is the call with its result.
+#[tokio::test(start_paused = true)]
+async fn the_model_can_ask_for_a_compaction() {
+    for wire in Wire::ALL {
+        let world = World::of_wire(Options::new(5).without_latency(), wire);
+        let tools = Tools::new().with_builtin("compact_context", None).unwrap();
+        let agent = Agent::builder(session_of(&world, wire))
+            .tools(tools)
+            .start()
+            .await
+            .unwrap();
+        for turn in 0..6 {
+            world.provider.script(Reply::text("I see."));
+            agent.ask(crate::world::chatter(turn, 200)).await.unwrap();
+        }
+        let input = r#"{"focus":"the harbour"}"#;
+        world
+            .provider
+            .script(Reply::default().tool_call("compact_context", input));
+        world.provider.script(Reply::text("Done."));
+        let outcome = agent.ask("Make room.").await.unwrap();
+        assert_eq!(outcome.text(), "Done.");
+        let memory = agent.session().memory().expect("a memory");
+        assert!(memory.memory.cover.messages > 0);
+        let ledger = world.provider.ledger();
+        let [before, after] = &ledger[ledger.len() - 2..] else {
+            panic!("two requests");
+        };
+        assert!(after.body.len() < before.body.len(), "{wire:?}");
+        let body = String::from_utf8_lossy(&after.body);
+        for kept in ["compact_context", "a memory stands for", "Make room."] {
+            assert!(body.contains(kept), "{wire:?} {kept}\n{body}");
+        }
+        assert_eq!(world.refused(), 0, "{wire:?}");
     }
 }
