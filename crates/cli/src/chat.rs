@@ -159,8 +159,35 @@ impl Conversation<'_> {
     }
 
     async fn say(&mut self, text: &str) -> Result<(), Failure> {
-        let agent = self.talk.agent(text).await?;
-        self.follow(agent.send(text)).await
+        let mut was_interrupted = false;
+        let agent = {
+            let mut interrupt = std::pin::pin!(interrupted());
+            let mut beginning = std::pin::pin!(self.talk.agent(text));
+            loop {
+                tokio::select! {
+                    biased;
+                    () = &mut interrupt, if !was_interrupted => was_interrupted = true,
+                    agent = &mut beginning => break agent?,
+                }
+            }
+        };
+        if was_interrupted {
+            // Nothing was sent yet.
+            text.clone_into(&mut self.given);
+            return self
+                .screen
+                .note("stopped; your message is in the line again");
+        }
+        let before = agent.session().status().messages;
+        self.follow(agent.send(text)).await?;
+        if self
+            .talk
+            .session()
+            .is_some_and(|session| session.status().messages == before)
+        {
+            text.clone_into(&mut self.given);
+        }
+        Ok(())
     }
 
     /// Shows a turn until it ends, or until Ctrl-C.

@@ -268,7 +268,11 @@ pub(crate) fn terminal_width() -> usize {
 
 /// The text without what could steer a terminal: transcripts hold whatever tools have printed, escape sequences included.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    let is_steering = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    let is_steering = |c: char| {
+        c.is_control() && !matches!(c, '\n' | '\t')
+            // What shows text in another order than it has.
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
     if text.contains(is_steering) {
         Cow::Owned(text.replace(is_steering, ""))
     } else {
@@ -438,6 +442,7 @@ mod tests {
     #[test]
     fn what_steers_a_terminal_is_taken_out() {
         let check = |text: &str, expected: &str| assert_eq!(harmless(text), expected, "{text:?}");
+        check("a\u{202e}b\u{2066}c\u{200f}", "abc\u{200f}");
         check("plain\n\ttext", "plain\n\ttext");
         check("\u{1b}]0;title\u{7}\u{1b}[2Jx\r\u{9b}1A", "]0;title[2Jx1A");
     }

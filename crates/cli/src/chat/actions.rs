@@ -307,6 +307,12 @@ impl Conversation<'_> {
             Some(folder) => folder.join(file),
             None => file,
         };
+        if file.symlink_metadata().is_ok() {
+            return Err(
+                Failure::new(Kind::Output, format!("{} is there already", file.display()))
+                    .hint("/save FILE takes another name"),
+            );
+        }
         let said = self.talk.messages().await?;
         let is_lines = file
             .extension()

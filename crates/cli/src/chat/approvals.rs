@@ -56,7 +56,8 @@ impl Approver for Person {
             let Ok(Some(answer)) = asked else {
                 return Decision::Later;
             };
-            match answer.trim().to_lowercase().as_str() {
+            let answer = answer.trim();
+            match answer.to_lowercase().as_str() {
                 "y" | "yes" => return Decision::Allow,
                 "a" | "always" => {
                     always().insert(name);
@@ -69,9 +70,9 @@ impl Approver for Person {
                     };
                 }
                 // What is said to a question is a reason.
-                reason => {
+                _ => {
                     return Decision::Deny {
-                        reason: reason.to_owned(),
+                        reason: answer.to_owned(),
                     };
                 }
             }

@@ -13,7 +13,7 @@ use super::{interrupted, of_agent};
 use crate::arguments::chat::Chat;
 use crate::config::Config;
 use crate::error::{Ending, Failure, Kind, reason};
-use crate::output::Console;
+use crate::output::{Console, harmless};
 
 /// What is read from a pipe, bytes.
 const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -47,7 +47,10 @@ pub(crate) async fn run(
             Some(Ok(AgentEvent::Model(Event::Text(text)))) if !arguments.json => {
                 if !text.is_empty() {
                     ends_line = text.ends_with('\n');
-                    console.print(&text)?;
+                    match console.is_stdout_terminal {
+                        true => console.print(&harmless(&text))?,
+                        false => console.print(&text)?,
+                    }
                 }
             }
             Some(Ok(AgentEvent::Answered(answer))) => {

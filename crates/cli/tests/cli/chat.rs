@@ -153,6 +153,11 @@ fn a_terminal_shows_the_whole_surface() {
     terminal.line("/fork 9");
     terminal.until_prompt_after("the session has 1 turn");
     let file = home.0.path().join("talk.md");
+    std::fs::write(&file, "mine").unwrap();
+    terminal.line(&format!("/save {}", file.display()));
+    terminal.until_shown("/save FILE takes another name");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
+    std::fs::remove_file(&file).unwrap();
     terminal.line(&format!("/save {}", file.display()));
     terminal.until("the file", |_| file.exists());
     terminal.line("/quit");

@@ -64,6 +64,8 @@ impl Chat {
 
     /// What the session holds: who said what.
     fn messages(&mut self, file: &Path) -> Vec<(String, String)> {
+        // What is there already is not written over.
+        let _ = std::fs::remove_file(file);
         self.say(&format!("/save {}", file.display()));
         // What this prints says that the file is there.
         self.say("/model");

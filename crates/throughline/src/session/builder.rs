@@ -57,6 +57,8 @@ type SettingsChange = Box<dyn FnOnce(&mut Settings) + Send>;
 const PIN: &str = throughline_engine::PIN;
 /// Limit of an answer where nobody says one, tokens.
 const MAX_TOKENS: u64 = 16_000;
+/// The longest result of a tool that goes into requests whole where nobody says otherwise, bytes.
+const RESULT_BYTES_MAX: usize = 100_000;
 /// Events that a slow watcher may leave lying.
 const EVENTS_MAX: usize = 1024;
 /// Commands that wait for the session.
@@ -505,10 +507,11 @@ impl SessionBuilder {
         }
     }
 
-    /// About a quarter of the window, at four bytes a token.
+    /// About a quarter of the window, at four bytes a token. Of a large window less: there are results of a token a byte.
     fn shortened_from(&self, settings: &Settings) -> usize {
         let window_bytes = usize::try_from(settings.window).unwrap_or(usize::MAX);
-        self.result_bytes_max.unwrap_or(window_bytes.max(4_000))
+        self.result_bytes_max
+            .unwrap_or(window_bytes.clamp(4_000, RESULT_BYTES_MAX))
     }
 
     fn parts(

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use throughline_transcript::text::head;
+use throughline_transcript::text::head_and_tail;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
@@ -26,7 +26,7 @@ const LAST_OUTPUT: Duration = Duration::from_millis(200);
 /// Of the output this much is kept of its beginning, and the same of its end; bytes.
 const OUTPUT_HALF_BYTES_MAX: usize = 512 * 1024;
 /// Of a command in a summary; bytes.
-const SUMMARY_BYTES_MAX: usize = 400;
+const SUMMARY_BYTES_MAX: usize = 4_000;
 /// Variables with keys of the session's own, which no command of the model's has to see.
 const KEYS: [&str; 3] = [
     "ANTHROPIC_API_KEY",
@@ -76,14 +76,10 @@ impl Tool for RunCommand {
     }
 
     fn approval(&self, input: &CommandInput) -> Approval {
+        // Whoever allows it has to see all of it: only what nobody would read to the end is left out, in the middle.
         let line = input.command.trim().replace('\n', "\\n");
-        let shown = head(&line, SUMMARY_BYTES_MAX);
-        let more = line.len() - shown.len();
         Approval::Needed {
-            summary: match more {
-                0 => format!("run: {shown}"),
-                _ => format!("run: {shown}... ({more} bytes more)"),
-            },
+            summary: format!("run: {}", head_and_tail(&line, SUMMARY_BYTES_MAX)),
         }
     }
 

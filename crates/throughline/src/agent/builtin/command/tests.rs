@@ -130,9 +130,14 @@ async fn a_summary_shows_the_whole_command_in_one_line() {
         asked("ls\nrm -r x\n"),
         needed("run: ls\\nrm -r x".to_owned())
     );
-    let long = "x".repeat(500);
-    assert_eq!(
-        asked(&long),
-        needed(format!("run: {}... (100 bytes more)", &long[..400]))
-    );
+    // The end is shown too, however far behind it stands.
+    let padded = format!("echo {}; rm -r x", "a".repeat(600));
+    assert_eq!(asked(&padded), needed(format!("run: {padded}")));
+    let padded = format!("echo {}; rm -r x", "a".repeat(60_000));
+    let Approval::Needed { summary } = asked(&padded) else {
+        panic!("no approval is needed");
+    };
+    assert!(summary.starts_with("run: echo aaa"), "{summary}");
+    assert!(summary.ends_with("aaa; rm -r x"), "{summary}");
+    assert!(summary.len() < 5_000);
 }
