@@ -57,7 +57,7 @@ pub(crate) const ALL: [(&str, &str, &str); 15] = [
     (
         "/fork",
         "[TURN]",
-        "go on in a new session that ends before turn TURN; without, here",
+        "a new session that ends before turn TURN; without, here",
     ),
     (
         "/edit",
