@@ -58,7 +58,7 @@ pub(crate) struct Chat {
 
     /// Tools for the model, with commas between them
     ///
-    /// recall, update_plan, read_file, list_files, search_files, write_file, edit_file, run_command
+    /// recall, update_plan, compact_context, read_file, list_files, search_files, write_file, edit_file, run_command
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) tools: Vec<String>,
 

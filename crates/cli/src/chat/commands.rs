@@ -52,7 +52,7 @@ pub(crate) const ALL: [(&str, &str, &str); 15] = [
     (
         "/search",
         "TEXT",
-        "look for words in all messages and memories of this session",
+        "look for words in all messages and memories",
     ),
     (
         "/fork",
@@ -68,13 +68,13 @@ pub(crate) const ALL: [(&str, &str, &str); 15] = [
     (
         "/model",
         "[NAME]",
-        "show the model, or go on with another one of the same provider",
+        "show the model, or take another of this provider",
     ),
     ("/cost", "", "what the session has cost"),
     (
         "/save",
         "[FILE]",
-        "write the conversation to a file (.md, or .jsonl: one message a line)",
+        "write the conversation to a file, .md or .jsonl",
     ),
     ("/help", "", "show this"),
     ("/quit", "", "leave; --continue goes on"),
