@@ -268,13 +268,13 @@ impl SessionBuilder {
         if !self.history.is_empty() {
             return self.start_behind_history().await;
         }
-        let id = self.id.clone().unwrap_or_else(new_id);
-        let clock = crate::clock::Clock::new();
-        let frame = Frame::new(self.client.wire(), self.frame.clone());
-        let of_model = self.settings_of_model(&frame);
-        let mut settings = of_model.clone();
-        self.change(&mut settings);
-        let kept = self.kept(&of_model, &settings);
+        let Beginning {
+            id,
+            clock,
+            frame,
+            settings,
+            kept,
+        } = self.beginning();
         let new = self.new_session(&id, &frame, clock.now().ms(), &kept);
         self.store.create(new, Vec::new()).await?;
         let writer = self.store.open(&id, self.open_wait).await?;
@@ -287,14 +287,29 @@ impl SessionBuilder {
         Ok(launch(parts, snapshot, settings).await?)
     }
 
-    async fn start_behind_history(mut self) -> Result<Session, OpenError> {
-        let id = self.id.clone().unwrap_or_else(new_id);
-        let clock = crate::clock::Clock::new();
+    /// What every session begins with.
+    fn beginning(&mut self) -> Beginning {
         let frame = Frame::new(self.client.wire(), self.frame.clone());
         let of_model = self.settings_of_model(&frame);
         let mut settings = of_model.clone();
         self.change(&mut settings);
-        let kept = self.kept(&of_model, &settings);
+        Beginning {
+            id: self.id.clone().unwrap_or_else(new_id),
+            clock: crate::clock::Clock::new(),
+            kept: self.kept(&of_model, &settings),
+            frame,
+            settings,
+        }
+    }
+
+    async fn start_behind_history(mut self) -> Result<Session, OpenError> {
+        let Beginning {
+            id,
+            clock,
+            frame,
+            settings,
+            kept,
+        } = self.beginning();
         let history = std::mem::take(&mut self.history);
         let append = stored::history(
             &history,
@@ -391,14 +406,14 @@ impl SessionBuilder {
     /// Begins a session with the first messages of another one.
     pub(super) async fn fork_of(mut self, parent: Parent) -> Result<Session, OpenError> {
         let messages = parent.messages;
-        let id = self.id.clone().unwrap_or_else(new_id);
-        let clock = crate::clock::Clock::new();
+        let Beginning {
+            id,
+            clock,
+            frame,
+            settings,
+            mut kept,
+        } = self.beginning();
         let now = clock.now();
-        let frame = Frame::new(self.client.wire(), self.frame.clone());
-        let of_model = self.settings_of_model(&frame);
-        let mut settings = of_model.clone();
-        self.change(&mut settings);
-        let mut kept = self.kept(&of_model, &settings);
         kept.pins = parent.pins.iter().map(KeptPin::from).collect();
         let mut new = self.new_session(&id, &frame, now.ms(), &kept);
         new.parent = Some(ForkPoint {
@@ -541,6 +556,14 @@ impl SessionBuilder {
             traffic: Traffic::new(),
         }
     }
+}
+
+struct Beginning {
+    id: SessionId,
+    clock: crate::clock::Clock,
+    frame: Frame,
+    settings: Settings,
+    kept: Kept,
 }
 
 /// What a fork begins with.

@@ -35,13 +35,13 @@ struct AdoptionState {
 }
 
 /// A message that is to be added: as it goes into requests, and its row.
-pub(super) struct Added {
-    pub(super) message: Message,
-    pub(super) row: NewMessage,
+struct Added {
+    message: Message,
+    row: NewMessage,
 }
 
 /// Reads a message that is to be added behind `chain`, and shortens results in it that are too long.
-pub(super) fn added(
+fn added(
     raw: &Raw,
     wire: Wire,
     chain: &mut Chain,
@@ -75,6 +75,32 @@ pub(super) fn added(
     })
 }
 
+/// The change that adds messages behind the first `count`, and the messages as they go into requests; or the index of
+/// what is no message.
+pub(super) fn append(
+    raws: &[Raw],
+    wire: Wire,
+    mut chain: Chain,
+    at: Time,
+    count: usize,
+    result_bytes_max: usize,
+    settings: &Settings,
+) -> Result<(Change, Vec<Message>), usize> {
+    let mut rows = Vec::with_capacity(raws.len());
+    let mut messages = Vec::with_capacity(raws.len());
+    for (index, raw) in (count..).zip(raws) {
+        let added =
+            added(raw, wire, &mut chain, at, index, result_bytes_max, settings).ok_or(index)?;
+        rows.push(added.row);
+        messages.push(added.message);
+    }
+    let change = Change::Append {
+        expected_count: count as u64,
+        messages: rows,
+    };
+    Ok((change, messages))
+}
+
 /// The change with which a session begins behind messages that were said elsewhere; or the rule that they break.
 pub(super) fn history(
     raws: &[Raw],
@@ -84,15 +110,8 @@ pub(super) fn history(
     settings: &Settings,
 ) -> Result<Change, String> {
     let wire = frame.wire();
-    let mut chain = Chain::new();
-    let mut rows = Vec::with_capacity(raws.len());
-    let mut messages = Vec::with_capacity(raws.len());
-    for (index, raw) in raws.iter().enumerate() {
-        let added = added(raw, wire, &mut chain, at, index, result_bytes_max, settings)
-            .ok_or_else(|| format!("message {index} is not a message"))?;
-        rows.push(added.row);
-        messages.push(added.message);
-    }
+    let (append, messages) = append(raws, wire, Chain::new(), at, 0, result_bytes_max, settings)
+        .map_err(|index| format!("message {index} is not a message"))?;
     // With what would be said next, so that calls at the end are answered.
     let open: Vec<String> = open_calls(&messages)
         .iter()
@@ -103,10 +122,7 @@ pub(super) fn history(
     let body = frame.compose(None, sent.chain(&next), Marks::default());
     match broken_rule(&body, wire) {
         Some(finding) => Err(finding),
-        None => Ok(Change::Append {
-            expected_count: 0,
-            messages: rows,
-        }),
+        None => Ok(append),
     }
 }
 

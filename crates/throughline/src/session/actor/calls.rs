@@ -163,32 +163,18 @@ impl Actor {
 
     /// The change that adds messages, and the messages as they go into requests.
     fn added(&self, raws: &[Raw]) -> Result<(Change, Vec<Message>), SendError> {
-        let wire = self.parts.frame.wire();
-        let now = self.parts.clock.now();
-        let mut chain = self.chain();
-        let mut rows = Vec::with_capacity(raws.len());
-        let mut messages = Vec::with_capacity(raws.len());
-        for (offset, raw) in raws.iter().enumerate() {
-            let added = stored::added(
-                raw,
-                wire,
-                &mut chain,
-                now,
-                self.engine.messages() + offset,
-                self.parts.result_bytes_max,
-                self.engine.settings(),
-            )
-            .ok_or_else(|| SendError::Invalid {
-                finding: "a message is not a JSON object".to_owned(),
-            })?;
-            rows.push(added.row);
-            messages.push(added.message);
-        }
-        let change = Change::Append {
-            expected_count: self.engine.messages() as u64,
-            messages: rows,
-        };
-        Ok((change, messages))
+        stored::append(
+            raws,
+            self.parts.frame.wire(),
+            self.chain(),
+            self.parts.clock.now(),
+            self.engine.messages(),
+            self.parts.result_bytes_max,
+            self.engine.settings(),
+        )
+        .map_err(|_| SendError::Invalid {
+            finding: "a message is not a JSON object".to_owned(),
+        })
     }
 
     /// A complete answer has come. It is stored in one step with what it cost; where that fails, the session goes on with
