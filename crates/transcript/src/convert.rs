@@ -427,7 +427,8 @@ fn alternate<'a>(draft: &mut Draft<'a>, system: &[Block], writer: &mut Writer<'a
     let mut instructions = Vec::new();
     let mut ordered: Vec<Turn<'a>> = Vec::with_capacity(turns.len());
     for turn in turns {
-        if !turn.parts.iter().any(|part| writer.is_said(part)) {
+        let speaker = turn.speaker;
+        if !turn.parts.iter().any(|part| writer.is_said(speaker, part)) {
             writer.lose_message(&turn.parts);
             continue;
         }

@@ -21,7 +21,10 @@ impl<'a> Writer<'a, '_> {
                 Speaker::System => {
                     let is_before_assistant = turns.peek().is_none_or(|next| {
                         next.speaker == Speaker::Assistant
-                            && next.parts.iter().any(|part| self.is_said(part))
+                            && next
+                                .parts
+                                .iter()
+                                .any(|part| self.is_said(next.speaker, part))
                     });
                     let is_after_user = self.out.last().is_some_and(Written::is_users);
                     let may_stay = self.is_own && is_after_user && is_before_assistant;

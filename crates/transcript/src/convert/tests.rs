@@ -569,3 +569,37 @@ fn a_found_cut_gives_a_whole_request() {
     );
     assert_eq!(converted.body.matches("tool_call_id").count(), 2);
 }
+
+#[test]
+fn what_comes_to_nothing_is_no_turn_of_a_strict_template() {
+    for silent in [
+        r#"{"type":"web_search_tool_result","tool_use_id":"s1","content":[]}"#,
+        r#"{"type":"compaction","content":null}"#,
+        r#"{"type":"newest","x":1}"#,
+        r#"{"type":"thinking","thinking":"t","signature":"s"}"#,
+        r#"{"type":"text","text":" "}"#,
+    ] {
+        let body = format!(
+            r#"{{"model":"m","max_tokens":99,"messages":[{{"role":"system","content":[]}},{{"role":"assistant","content":[{silent}]}}]}}"#
+        );
+        let options = Options {
+            strict_alternation: true,
+            ..Options::default()
+        };
+        for drop_sealed in [false, true] {
+            let options = Options {
+                drop_sealed,
+                ..options.clone()
+            };
+            for wire in Wire::ALL {
+                let converted = convert(&read(Wire::Anthropic, &body), wire, &options);
+                assert_eq!(
+                    faults(&converted.body, wire, &options),
+                    Vec::<String>::new(),
+                    "{silent} {}",
+                    converted.body
+                );
+            }
+        }
+    }
+}

@@ -209,8 +209,12 @@ impl<'a> Writer<'a, '_> {
     }
 
     /// Whether anything will stand in the request for the part.
-    pub(super) fn is_said(&self, part: &Part<'_>) -> bool {
-        let is_native = || native_block(part, self.wire, self.is_own).is_some();
+    pub(super) fn is_said(&self, speaker: Speaker, part: &Part<'_>) -> bool {
+        // Of what a Chat message has no block for, only what the user brought goes as it stands.
+        let goes_as_it_stands = self.wire != Wire::OpenAiChat
+            || (speaker == Speaker::User && matches!(part.what, What::Block(Content::Other(_))));
+        let is_native =
+            || goes_as_it_stands && native_block(part, self.wire, self.is_own).is_some();
         match &part.what {
             What::Text(text) => !text.trim().is_empty(),
             What::Block(content) => match content {
