@@ -280,6 +280,16 @@ impl Store for SqliteStore {
         reading.messages(session.key, positions).await
     }
 
+    async fn digests(
+        &self,
+        id: &SessionId,
+        positions: Range<u64>,
+    ) -> Result<Vec<[u8; 32]>, StoreError> {
+        let mut reading = self.reading().await?;
+        let session = reading.session(id).await?;
+        reading.digests(session.key, positions).await
+    }
+
     async fn superseded(
         &self,
         id: &SessionId,

@@ -79,6 +79,16 @@ pub trait Store: Send + Sync {
             .ok_or(StoreError::MessageNotFound { position })
     }
 
+    /// The digests of the messages at these positions, as far as there are any.
+    async fn digests(
+        &self,
+        id: &SessionId,
+        positions: Range<u64>,
+    ) -> Result<Vec<[u8; 32]>, StoreError> {
+        let messages = self.messages(id, positions).await?;
+        Ok(messages.into_iter().map(|message| message.digest).collect())
+    }
+
     /// The messages that were cut off, in the order in which that happened.
     async fn superseded(
         &self,

@@ -6,20 +6,30 @@ use tokio::time::Instant;
 
 /// Wall-clock time that goes on as tokio's clock does, so that a session in virtual time has virtual times.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
+pub struct Clock {
     start_ms: i64,
     start: Instant,
 }
 
+impl Default for Clock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Clock {
-    pub(crate) fn new() -> Self {
+    /// A clock that shows the time of now.
+    #[must_use]
+    pub fn new() -> Self {
         Self {
             start_ms: Timestamp::now().as_millisecond(),
             start: Instant::now(),
         }
     }
 
-    pub(crate) fn now(&self) -> Time {
+    /// The time.
+    #[must_use]
+    pub fn now(&self) -> Time {
         let passed = self.start.elapsed().as_millis();
         Time::from_ms(
             self.start_ms

@@ -5,12 +5,19 @@ mod model;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use throughline_engine::{UpdateFailure, UpdateOrder};
+use throughline_engine::{Order, UpdateFailure, UpdateOrder};
+use throughline_memory::compact::{Options, compact_after};
 use throughline_memory::document::Memory;
 use throughline_memory::summarise::Finding;
+use throughline_transcript::convert::CacheTtl;
+use throughline_transcript::digest::Chain;
+use throughline_transcript::formats::request::list_name;
 use throughline_transcript::json::Raw;
-use throughline_transcript::request::{self, Frame, Marks, message};
+use throughline_transcript::request::{self, Caching, Frame, Marks, message};
+use throughline_transcript::splice::Splice;
+use throughline_transcript::tokens::Counter;
 use throughline_transcript::usage::Usage;
+use throughline_transcript::wire::Wire;
 use tokio_util::sync::CancellationToken;
 
 pub use self::model::{ModelCompactor, Styling};
@@ -53,9 +60,55 @@ pub struct LiveRequest {
     pub(crate) messages: Vec<Raw>,
     pub(crate) traffic: Traffic,
     pub(crate) window: u64,
+    pub(crate) body: Body,
+}
+
+/// Who writes the bodies of the conversation.
+#[derive(Clone, Debug)]
+pub(crate) enum Body {
+    /// They are composed here.
+    Composed,
+    /// A client: this one was sent last. `messages` came after it.
+    Sent(Raw),
+    /// A client, and none is at hand.
+    Unknown,
 }
 
 impl LiveRequest {
+    /// The live request of a client that writes its requests itself.
+    ///
+    /// `sent` is the last body as the provider got it, `added` are the messages after it that the next one will have.
+    /// Without a body, a compactor can only make requests of its own. `is_cached`: the client asks the provider to cache
+    /// what it sends.
+    #[must_use]
+    pub fn of_client(
+        wire: Wire,
+        model: &str,
+        sent: Option<Raw>,
+        added: Vec<Raw>,
+        is_cached: bool,
+        window: u64,
+        traffic: Traffic,
+    ) -> Self {
+        let settings = request::Settings {
+            model: model.to_owned(),
+            caching: if is_cached {
+                Caching::For(CacheTtl::Minutes5)
+            } else {
+                Caching::Off
+            },
+            ..request::Settings::default()
+        };
+        Self {
+            frame: Arc::new(Frame::new(wire, settings)),
+            memory: None,
+            messages: added,
+            traffic,
+            window,
+            body: sent.map_or(Body::Unknown, Body::Sent),
+        }
+    }
+
     /// The model that is asked, and everything else that requests have in common.
     #[must_use]
     pub fn frame(&self) -> &Frame {
@@ -79,6 +132,11 @@ impl LiveRequest {
     #[must_use]
     pub fn with_instruction(&self, instruction: &str, answer_tokens: u64) -> String {
         let instruction = message::user(self.frame.wire(), instruction);
+        if let Body::Sent(body) = &self.body
+            && let Some(text) = self.behind(body, &instruction, answer_tokens)
+        {
+            return text;
+        }
         let marks = Marks {
             last_request_end: self.messages.len().checked_sub(1),
         };
@@ -102,4 +160,46 @@ impl LiveRequest {
             marks,
         )
     }
+
+    /// The body of a client with more messages behind its own. Only the limit of the answer is changed, if it is too
+    /// low: it is no part of what is cached.
+    fn behind(&self, body: &Raw, instruction: &Raw, answer_tokens: u64) -> Option<String> {
+        let wire = self.frame.wire();
+        let mut added = self.messages.clone();
+        added.push(instruction.clone());
+        let mut splice = Splice::new(body);
+        splice.append_to_array(list_name(wire), &added).ok()?;
+        for name in request::limit_names(wire) {
+            let limit = body.field(name).and_then(|limit| limit.as_u64());
+            if limit.is_some_and(|limit| limit < answer_tokens) {
+                splice
+                    .set_field(name, Raw::parse(answer_tokens.to_string()).ok()?)
+                    .ok()?;
+            }
+        }
+        Some(splice.finish().ok()?.to_string())
+    }
+}
+
+/// The memory that code alone makes of an order, in milliseconds.
+///
+/// # Errors
+/// If the memory cannot be made that small.
+pub fn draft(order: &Order, counter: Counter) -> Result<Memory, UpdateFailure> {
+    let count = |text: &str| counter.text(text);
+    let mut options = Options::new(order.tokens_max as usize, &count);
+    options.focus = order.focus.as_deref();
+    options.form = throughline_memory::compact::Form::UserMessage;
+    compact_after(
+        order.prior.as_ref().map(|prior| &prior.memory),
+        Chain::at(order.chain),
+        &order.messages,
+        &options,
+    )
+    .map(|compacted| compacted.memory)
+    .map_err(|error| UpdateFailure {
+        class: "draft".to_owned(),
+        message: error.to_string(),
+        retry_after_ms: None,
+    })
 }

@@ -42,7 +42,8 @@ pub struct Without {
 
 impl Spent {
     /// What was spent before the session was gone on with.
-    pub(crate) fn stored(sum: &UsageSum) -> Self {
+    #[must_use]
+    pub fn stored(sum: &UsageSum) -> Self {
         Self {
             calls: sum.calls,
             usage: Usage {
@@ -56,7 +57,8 @@ impl Spent {
         }
     }
 
-    pub(crate) fn add(&mut self, usage: &Usage, model: Option<&Model>) {
+    /// Adds a call.
+    pub fn add(&mut self, usage: &Usage, model: Option<&Model>) {
         self.calls += 1;
         let sum = &mut self.usage;
         for (sum, more) in [
@@ -76,7 +78,7 @@ impl Spent {
 
 impl Without {
     /// A request that had `prompt` tokens and would have had `whole` with nothing left out.
-    pub(crate) fn add(&mut self, whole: u64, limit: u64, output: u64, model: Option<&Model>) {
+    pub fn add(&mut self, whole: u64, limit: u64, output: u64, model: Option<&Model>) {
         if whole > limit {
             self.refused += 1;
             return;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throughline_engine::Event;
+use throughline_engine::{BuildKind, Event};
 use throughline_store::StoreError;
 
 /// Something that happened in a session.
@@ -32,4 +32,92 @@ pub enum SessionEvent {
     },
     /// Something could not be stored. It is tried again with the next change.
     NotStored(std::sync::Arc<StoreError>),
+}
+
+/// Name of an event, for stores, logs and metrics.
+#[must_use]
+pub fn event_kind(event: &Event) -> &'static str {
+    match event {
+        Event::BuildStarted { .. } => "build-started",
+        Event::Built { .. } => "built",
+        Event::Refused { .. } => "refused",
+        Event::Failed { .. } => "failed",
+        Event::Dropped { .. } => "dropped",
+        Event::Swapped { .. } => "swapped",
+        Event::Skipped { .. } => "skipped",
+        Event::FellBack { .. } => "fell-back",
+        Event::Halted(_) => "halted",
+        Event::Resumed => "resumed",
+        Event::Undone { .. } => "undone",
+        Event::WindowLearned { .. } => "window-learned",
+        Event::Compaction { .. } => "compaction",
+        _ => "other",
+    }
+}
+
+/// The numbers and reasons of an event, as JSON. They hold nothing of what was said.
+#[must_use]
+pub fn event_json(event: &Event) -> String {
+    let value = match event {
+        Event::BuildStarted {
+            ticket,
+            kind,
+            reason,
+            cover,
+            tokens,
+        } => serde_json::json!({
+            "ticket": ticket.number(), "kind": kind_name(*kind), "reason": reason.name(), "cover": cover,
+            "tokens": tokens,
+        }),
+        Event::Built {
+            ticket,
+            kind,
+            cover,
+            tokens,
+            took_ms,
+        } => serde_json::json!({
+            "ticket": ticket.number(), "kind": kind_name(*kind), "cover": cover, "tokens": tokens,
+            "took_ms": took_ms,
+        }),
+        Event::Failed {
+            ticket,
+            kind,
+            reason,
+            in_a_row,
+        } => serde_json::json!({
+            "ticket": ticket.number(), "kind": kind_name(*kind), "class": reason.class,
+            "message": reason.message, "in_a_row": in_a_row,
+        }),
+        Event::Swapped {
+            epoch,
+            reason,
+            version,
+            origin,
+            cover,
+            tokens_before,
+            tokens_after,
+            waited_ms,
+            waited_for,
+        } => serde_json::json!({
+            "epoch": epoch, "reason": reason.name(), "version": version, "origin": origin.name(), "cover": cover,
+            "tokens_before": tokens_before, "tokens_after": tokens_after, "waited_ms": waited_ms,
+            "waited_for": waited_for.map(kind_name),
+        }),
+        Event::FellBack { reason } => {
+            serde_json::json!({ "class": reason.class, "message": reason.message })
+        }
+        Event::Undone { epoch, tokens } => {
+            serde_json::json!({ "epoch": epoch, "tokens": tokens })
+        }
+        Event::WindowLearned { window } => serde_json::json!({ "window": window }),
+        other => serde_json::json!({ "what": format!("{other:?}") }),
+    };
+    value.to_string()
+}
+
+fn kind_name(kind: BuildKind) -> &'static str {
+    match kind {
+        BuildKind::Draft => "draft",
+        BuildKind::Model => "model",
+    }
 }

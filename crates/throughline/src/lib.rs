@@ -47,6 +47,7 @@ pub mod agent;
 mod clock;
 pub mod compactor;
 pub mod costs;
+pub mod driver;
 mod error;
 mod event;
 pub mod hooks;

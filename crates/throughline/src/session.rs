@@ -2,8 +2,8 @@
 
 mod actor;
 mod builder;
-mod kept;
-mod stored;
+pub(crate) mod kept;
+pub(crate) mod stored;
 mod turn;
 
 use std::ops::Range;

@@ -6,25 +6,29 @@ use tokio::sync::watch;
 
 /// Counts requests of the conversation whose answers have not begun. They may be waiting for a rate limit, and the
 /// provider's cache has what they begin with only once they are answered.
-#[derive(Clone, Debug)]
-pub(crate) struct Traffic {
+#[derive(Clone, Debug, Default)]
+pub struct Traffic {
     waiting: Arc<watch::Sender<usize>>,
 }
 
 /// A request that waits for its answer to begin, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Waits {
+pub struct Waits {
     traffic: Traffic,
 }
 
 impl Traffic {
-    pub(crate) fn new() -> Self {
+    /// No request waits.
+    #[must_use]
+    pub fn new() -> Self {
         Self {
             waiting: Arc::new(watch::Sender::new(0)),
         }
     }
 
-    pub(crate) fn begin(&self) -> Waits {
+    /// A request waits from now on.
+    #[must_use]
+    pub fn begin(&self) -> Waits {
         self.waiting.send_modify(|waiting| *waiting += 1);
         Waits {
             traffic: self.clone(),
@@ -32,7 +36,7 @@ impl Traffic {
     }
 
     /// Waits until no request waits.
-    pub(crate) async fn quiet(&self) {
+    pub async fn quiet(&self) {
         // The sender lives as long as this does: there is no error.
         let _ = self
             .waiting

@@ -88,6 +88,7 @@ pub mod formats;
 pub mod json;
 pub mod lines;
 pub mod message;
+pub mod outline;
 pub mod read;
 pub mod refusal;
 pub mod request;

@@ -415,6 +415,16 @@ fn limit_name(wire: Wire) -> &'static str {
     }
 }
 
+/// The fields in which clients limit the answer.
+#[must_use]
+pub fn limit_names(wire: Wire) -> &'static [&'static str] {
+    match wire {
+        Wire::Anthropic => &["max_tokens"],
+        Wire::OpenAiChat => &["max_completion_tokens", "max_tokens"],
+        Wire::OpenAiResponses => &["max_output_tokens"],
+    }
+}
+
 fn plain_system(value: &Raw) -> String {
     match value.as_text() {
         Some(text) => text.decode().into_owned(),

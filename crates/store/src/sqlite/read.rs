@@ -137,6 +137,27 @@ impl Reading<'_> {
         Ok(messages)
     }
 
+    pub(super) async fn digests(
+        &mut self,
+        session: i64,
+        positions: Range<u64>,
+    ) -> Result<Vec<[u8; 32]>, StoreError> {
+        let store = self.store;
+        let mut rows = sqlx::query(
+            "SELECT digest FROM placement JOIN message ON key = message \
+             WHERE session = ? AND position >= ? AND position < ? ORDER BY position",
+        )
+        .bind(session)
+        .bind(bounded(positions.start))
+        .bind(bounded(positions.end))
+        .fetch(&mut *self.transaction);
+        let mut digests = Vec::new();
+        while let Some(row) = rows.try_next().await.map_err(|error| store.error(error))? {
+            digests.push(store.read(&row).digest()?);
+        }
+        Ok(digests)
+    }
+
     pub(super) async fn superseded(
         &mut self,
         session: i64,

@@ -23,7 +23,7 @@ use throughline_transcript::tokens::Counter;
 use throughline_transcript::usage::Usage;
 use tokio_util::sync::CancellationToken;
 
-use super::{Compacted, Compactor, LiveRequest};
+use super::{Body, Compacted, Compactor, LiveRequest};
 
 /// Has a model make memories.
 #[derive(Clone, Debug)]
@@ -167,6 +167,9 @@ impl ModelCompactor {
     }
 
     fn style(&self, order: &UpdateOrder, live: &LiveRequest) -> Style {
+        if matches!(live.body, Body::Unknown) {
+            return Style::Forked;
+        }
         if order.live.tokens > self.window_tokens(live) / 10 * 9 {
             // Together with an instruction and an answer the live request would not fit.
             return Style::Forked;

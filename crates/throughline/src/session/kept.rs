@@ -12,37 +12,39 @@ use crate::costs::Without;
 
 /// What is stored of a session besides messages and memories.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub struct Kept {
+    /// Pinned facts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) pins: Vec<KeptPin>,
+    pub pins: Vec<KeptPin>,
     /// Whether the memory goes into the system prompt.
     #[serde(default)]
-    pub(super) is_memory_in_system: bool,
+    pub is_memory_in_system: bool,
     /// For how long the provider is to cache: `5m`, `1h`, or nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) caching: Option<String>,
+    pub caching: Option<String>,
     /// Settings with which the session began, where they are not those of the model.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub(super) begun: Map<String, Value>,
+    pub begun: Map<String, Value>,
     /// Settings that were changed while it ran.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub(super) changed: Map<String, Value>,
+    pub changed: Map<String, Value>,
     /// Memory versions up to this one are of a conversation that was cleared.
     #[serde(default)]
-    pub(super) cleared_versions: u64,
+    pub cleared_versions: u64,
     /// Memory versions up to this one were taken back, and do not come back by themselves.
     #[serde(default)]
-    pub(super) undone_versions: u64,
+    pub undone_versions: u64,
     /// What requests were made with before the present memory, oldest first: what can be taken back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) before: Vec<KeptAdoption>,
+    pub before: Vec<KeptAdoption>,
     /// What the session would have cost without compaction, so far.
     #[serde(default)]
-    pub(super) compared: Compared,
+    pub compared: Compared,
 }
 
+/// A pinned fact.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct KeptPin {
+pub struct KeptPin {
     id: String,
     text: String,
     message: usize,
@@ -50,14 +52,16 @@ pub(super) struct KeptPin {
 
 /// A memory that requests were made with, or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct KeptAdoption {
+pub struct KeptAdoption {
+    /// Number of its version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) version: Option<u32>,
+    pub version: Option<u32>,
+    /// The messages that are quoted behind it: index of the first, and of the one after the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) quoted: Option<(usize, usize)>,
+    pub quoted: Option<(usize, usize)>,
     /// Tokens that the swap after it has taken out of the requests.
     #[serde(default)]
-    pub(super) removed_tokens: u64,
+    pub removed_tokens: u64,
 }
 
 /// Swaps that can be taken back, one after the other.
@@ -66,17 +70,19 @@ const SWAPS_MAX: usize = 32;
 /// The session that never lets go of anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Compared {
+pub struct Compared {
     calls: u64,
     refused: u64,
     cost_nanodollars: u64,
     last_prompt: u64,
     /// Tokens that swaps have taken out of the requests.
-    pub(super) removed_tokens: u64,
+    pub removed_tokens: u64,
 }
 
 impl Compared {
-    pub(super) fn of(without: &Without, removed_tokens: u64) -> Self {
+    /// What is kept of these figures.
+    #[must_use]
+    pub fn of(without: &Without, removed_tokens: u64) -> Self {
         Self {
             calls: without.calls,
             refused: without.refused,
@@ -86,7 +92,9 @@ impl Compared {
         }
     }
 
-    pub(super) fn without(&self) -> Without {
+    /// The figures that were kept.
+    #[must_use]
+    pub fn without(&self) -> Without {
         Without {
             calls: self.calls,
             refused: self.refused,
@@ -98,17 +106,17 @@ impl Compared {
 
 impl Kept {
     /// The settings of the model with everything that was said otherwise when the session began.
-    pub(super) fn begin(&self, settings: &mut Settings) {
+    pub fn begin(&self, settings: &mut Settings) {
         apply(&self.begun, settings);
     }
 
     /// What was changed while it ran.
-    pub(super) fn go_on(&self, settings: &mut Settings) {
+    pub fn go_on(&self, settings: &mut Settings) {
         apply(&self.changed, settings);
     }
 
     /// Another memory, or none, takes the place of the present one.
-    pub(super) fn adopted(&mut self, present: KeptAdoption, next: KeptAdoption) {
+    pub fn adopted(&mut self, present: KeptAdoption, next: KeptAdoption) {
         if present.version != next.version {
             self.before.push(present);
             let excess = self.before.len().saturating_sub(SWAPS_MAX);
@@ -117,12 +125,12 @@ impl Kept {
     }
 
     /// Keeps what differs between two settings.
-    pub(super) fn change(&mut self, before: &Settings, after: &Settings) {
+    pub fn change(&mut self, before: &Settings, after: &Settings) {
         self.changed.extend(difference(before, after));
     }
 
     /// Keeps what is said of a model, whatever was said of the one before.
-    pub(super) fn change_model(&mut self, settings: &Settings) {
+    pub fn change_model(&mut self, settings: &Settings) {
         for (name, value) in fields(settings) {
             if OF_THE_MODEL.contains(&name.as_str()) {
                 self.begun.remove(&name);

@@ -75,9 +75,33 @@ fn added(
     })
 }
 
-/// The change that adds messages behind the first `count`, and the messages as they go into requests; or the index of
-/// what is no message.
-pub(super) fn append(
+/// The row of a message that is sent as it was received. `digest` is that of the prefix that ends with it.
+#[must_use]
+pub fn row(
+    text: &str,
+    message: &Message,
+    digest: Digest,
+    at: Time,
+    settings: &Settings,
+) -> NewMessage {
+    let tokens = settings.counter.estimating().message(message);
+    NewMessage {
+        original: text.as_bytes().to_vec().into(),
+        sent: None,
+        digest: *digest.as_bytes(),
+        at_ms: Some(at.ms()),
+        role: role(message.role).to_owned(),
+        text: searchable(message),
+        tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
+    }
+}
+
+/// The change that adds messages behind the first `count`, and the messages as they go into requests. Results longer
+/// than `result_bytes_max` are shortened there.
+///
+/// # Errors
+/// The index of what is no message.
+pub fn append(
     raws: &[Raw],
     wire: Wire,
     mut chain: Chain,
@@ -244,13 +268,16 @@ fn raw_of(bytes: &[u8]) -> Option<Raw> {
 }
 
 /// A stored message, as it goes into requests.
-pub(super) fn message_of(stored: &StoredMessage) -> Option<Message> {
+#[must_use]
+pub fn message_of(stored: &StoredMessage) -> Option<Message> {
     let mut message = read_message(&raw_of(stored.request_bytes())?)?;
     message.at_ms = stored.at_ms;
     Some(message)
 }
 
-pub(super) fn memory_change(version: &Version, at: Time) -> Change {
+/// The change that stores a memory version.
+#[must_use]
+pub fn memory_change(version: &Version, at: Time) -> Change {
     let memory = &version.memory;
     Change::Memory(MemoryRow {
         version: u64::from(memory.version),
@@ -265,7 +292,9 @@ pub(super) fn memory_change(version: &Version, at: Time) -> Change {
     })
 }
 
-pub(super) fn adoption_change(adoption: &Adoption, expected_epoch: u64, at: Time) -> Change {
+/// The change that stores what requests are made with from now on.
+#[must_use]
+pub fn adoption_change(adoption: &Adoption, expected_epoch: u64, at: Time) -> Change {
     let state = AdoptionState {
         at_messages: adoption.at_messages,
         quoted: adoption.quoted,
@@ -283,8 +312,11 @@ pub(super) fn adoption_change(adoption: &Adoption, expected_epoch: u64, at: Time
     }
 }
 
-/// What the engine goes on with.
-pub(super) fn snapshot(
+/// What the engine goes on with: what was loaded, and the messages that its adoption quotes ([`quoted_range`]).
+///
+/// # Errors
+/// What of it cannot be read.
+pub fn snapshot(
     loaded: &Loaded,
     quoted: &[StoredMessage],
     pins: Vec<Pin>,
@@ -338,8 +370,9 @@ pub(super) fn snapshot(
     })
 }
 
-/// The messages that an adoption quotes.
-pub(super) fn quoted_range(loaded: &Loaded) -> Option<std::ops::Range<u64>> {
+/// The positions of the messages that the adoption quotes.
+#[must_use]
+pub fn quoted_range(loaded: &Loaded) -> Option<std::ops::Range<u64>> {
     let adoption = loaded.adoption.as_ref()?;
     let state: AdoptionState = serde_json::from_str(&adoption.state).ok()?;
     let (first, end) = state.quoted?;
@@ -347,7 +380,10 @@ pub(super) fn quoted_range(loaded: &Loaded) -> Option<std::ops::Range<u64>> {
 }
 
 /// What requests were made with before the memory that now stands for `covered` messages.
-pub(super) async fn before(
+///
+/// # Errors
+/// If it cannot be read.
+pub async fn before(
     store: &dyn Store,
     id: &SessionId,
     adoption: KeptAdoption,
@@ -386,7 +422,11 @@ pub(super) async fn before(
     })
 }
 
-pub(super) fn version_of(row: &MemoryRow, settings: &Settings) -> Result<Version, String> {
+/// A stored memory version.
+///
+/// # Errors
+/// What of it cannot be read.
+pub fn version_of(row: &MemoryRow, settings: &Settings) -> Result<Version, String> {
     let mut memory = Memory::from_json(&row.json)
         .map_err(|error| format!("memory version {}: {error}", row.version))?;
     memory.version = u32::try_from(row.version).unwrap_or(u32::MAX);

@@ -15,7 +15,7 @@ use throughline_transcript::usage::Usage;
 use tokio::time::Instant;
 
 use super::{Actor, Pending, Sending, Wanted};
-use crate::compactor::LiveRequest;
+use crate::compactor::{Body, LiveRequest};
 use crate::error::SendError;
 use crate::event::SessionEvent;
 use crate::session::turn::{Again, Prepared, PreparedAgain};
@@ -336,6 +336,7 @@ impl Actor {
             messages,
             traffic: self.parts.traffic.clone(),
             window: self.engine.settings().window,
+            body: Body::Composed,
         }
     }
 }

@@ -4,20 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throughline_engine::{BuildKind, Event, Input, Order, Ticket, UpdateFailure, UpdateOrder};
-use throughline_memory::compact::{Options, compact_after};
 use throughline_memory::document::Memory;
 use throughline_memory::redact::Redactor;
 use throughline_memory::summarise::Finding;
 use throughline_store::{Change, Purpose, UsageRow};
 use throughline_transcript::catalogue::cost;
-use throughline_transcript::digest::Chain;
 use throughline_transcript::tokens::Counter;
 use throughline_transcript::usage::Usage;
 use tokio_util::sync::CancellationToken;
 
 use super::{Actor, Building};
-use crate::compactor::Compacted;
-use crate::event::SessionEvent;
+use crate::compactor::{Compacted, draft};
+use crate::event::{SessionEvent, event_json, event_kind};
 use crate::hooks::{BeforeCompaction, Hooks, MadeBy, Verdict};
 use crate::session::new_pin;
 
@@ -186,8 +184,8 @@ impl Actor {
             }
         }
         self.changes.push(Change::Event {
-            kind: kind(&event).to_owned(),
-            json: json(&event),
+            kind: event_kind(&event).to_owned(),
+            json: event_json(&event),
         });
         if let Event::Compaction { id, outcome } = &event
             && let Some(answer) = self.asked.remove(id)
@@ -251,109 +249,4 @@ async fn hooked_draft(hooks: &dyn Hooks, order: Order, counter: Counter) -> Draf
         hooks.after_compaction(MadeBy::Code, memory).await;
     }
     Drafted { result, keep }
-}
-
-fn draft(order: &Order, counter: Counter) -> Result<Memory, UpdateFailure> {
-    let count = |text: &str| counter.text(text);
-    let mut options = Options::new(order.tokens_max as usize, &count);
-    options.focus = order.focus.as_deref();
-    options.form = throughline_memory::compact::Form::UserMessage;
-    compact_after(
-        order.prior.as_ref().map(|prior| &prior.memory),
-        Chain::at(order.chain),
-        &order.messages,
-        &options,
-    )
-    .map(|compacted| compacted.memory)
-    .map_err(|error| UpdateFailure {
-        class: "draft".to_owned(),
-        message: error.to_string(),
-        retry_after_ms: None,
-    })
-}
-
-/// Name of an event, for the store.
-fn kind(event: &Event) -> &'static str {
-    match event {
-        Event::BuildStarted { .. } => "build-started",
-        Event::Built { .. } => "built",
-        Event::Refused { .. } => "refused",
-        Event::Failed { .. } => "failed",
-        Event::Dropped { .. } => "dropped",
-        Event::Swapped { .. } => "swapped",
-        Event::Skipped { .. } => "skipped",
-        Event::FellBack { .. } => "fell-back",
-        Event::Halted(_) => "halted",
-        Event::Resumed => "resumed",
-        Event::Undone { .. } => "undone",
-        Event::WindowLearned { .. } => "window-learned",
-        Event::Compaction { .. } => "compaction",
-        _ => "other",
-    }
-}
-
-/// The numbers and reasons of an event. They hold nothing of what was said.
-fn json(event: &Event) -> String {
-    let value = match event {
-        Event::BuildStarted {
-            ticket,
-            kind,
-            reason,
-            cover,
-            tokens,
-        } => serde_json::json!({
-            "ticket": ticket.number(), "kind": kind_name(*kind), "reason": reason.name(), "cover": cover,
-            "tokens": tokens,
-        }),
-        Event::Built {
-            ticket,
-            kind,
-            cover,
-            tokens,
-            took_ms,
-        } => serde_json::json!({
-            "ticket": ticket.number(), "kind": kind_name(*kind), "cover": cover, "tokens": tokens,
-            "took_ms": took_ms,
-        }),
-        Event::Failed {
-            ticket,
-            kind,
-            reason,
-            in_a_row,
-        } => serde_json::json!({
-            "ticket": ticket.number(), "kind": kind_name(*kind), "class": reason.class,
-            "message": reason.message, "in_a_row": in_a_row,
-        }),
-        Event::Swapped {
-            epoch,
-            reason,
-            version,
-            origin,
-            cover,
-            tokens_before,
-            tokens_after,
-            waited_ms,
-            waited_for,
-        } => serde_json::json!({
-            "epoch": epoch, "reason": reason.name(), "version": version, "origin": origin.name(), "cover": cover,
-            "tokens_before": tokens_before, "tokens_after": tokens_after, "waited_ms": waited_ms,
-            "waited_for": waited_for.map(kind_name),
-        }),
-        Event::FellBack { reason } => {
-            serde_json::json!({ "class": reason.class, "message": reason.message })
-        }
-        Event::Undone { epoch, tokens } => {
-            serde_json::json!({ "epoch": epoch, "tokens": tokens })
-        }
-        Event::WindowLearned { window } => serde_json::json!({ "window": window }),
-        other => serde_json::json!({ "what": format!("{other:?}") }),
-    };
-    value.to_string()
-}
-
-fn kind_name(kind: BuildKind) -> &'static str {
-    match kind {
-        BuildKind::Draft => "draft",
-        BuildKind::Model => "model",
-    }
 }

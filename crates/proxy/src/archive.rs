@@ -1,0 +1,247 @@
+//! Storing beside the requests: changes are queued in order, and one task commits them.
+//!
+//! Nothing on the path of a request waits for the disk, with one exception: what a request is made of must be known
+//! after a restart, so a request that begins a new epoch waits until that is stored ([`Archive::settled`]). What a
+//! crash can lose besides is the last exchange, which the next request brings along.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use throughline_engine::Time;
+use throughline_store::{Change, NewSession, SessionId, Store, StoreError, Writer};
+use tokio::sync::{mpsc, oneshot};
+
+/// Jobs that are taken together.
+const BATCH_MAX: usize = 256;
+
+/// Stores the changes of all sessions.
+#[derive(Clone)]
+pub(crate) struct Archive {
+    jobs: mpsc::UnboundedSender<Job>,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    waiting_bytes: AtomicUsize,
+    commits: AtomicUsize,
+    failures: AtomicUsize,
+}
+
+/// Whether a session can still be stored; shared with whoever keeps it in memory.
+pub(crate) type Health = Arc<AtomicBool>;
+
+enum Job {
+    Create(Box<NewSession>, Health),
+    Adopt(SessionId, Box<dyn Writer>, Health),
+    Commit {
+        id: SessionId,
+        at: Time,
+        changes: Vec<Change>,
+        bytes: usize,
+    },
+    Settled(SessionId, oneshot::Sender<bool>),
+    Close(SessionId, Option<oneshot::Sender<()>>),
+}
+
+/// What the task knows of a session.
+struct Open {
+    writer: Option<Box<dyn Writer>>,
+    health: Health,
+}
+
+impl Archive {
+    /// An archive in this store, and the task that does its work until every handle is gone.
+    pub(crate) fn new(store: Arc<dyn Store>) -> (Self, impl Future<Output = ()> + Send) {
+        let (jobs, inbox) = mpsc::unbounded_channel();
+        let state = Arc::new(State::default());
+        let work = work(store, inbox, Arc::clone(&state));
+        (Self { jobs, state }, work)
+    }
+
+    /// A session begins.
+    pub(crate) fn create(&self, new: NewSession) -> Health {
+        let health = Arc::new(AtomicBool::new(true));
+        self.send(Job::Create(Box::new(new), Arc::clone(&health)));
+        health
+    }
+
+    /// A session that was loaded goes on; the right to write it is handed over.
+    pub(crate) fn go_on(&self, id: SessionId, writer: Box<dyn Writer>) -> Health {
+        let health = Arc::new(AtomicBool::new(true));
+        self.send(Job::Adopt(id, writer, Arc::clone(&health)));
+        health
+    }
+
+    /// Stores changes, some time soon and in order.
+    pub(crate) fn commit(&self, id: &SessionId, at: Time, changes: Vec<Change>) {
+        if changes.is_empty() {
+            return;
+        }
+        let bytes = changes.iter().map(bytes_of).sum();
+        self.state.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.send(Job::Commit {
+            id: id.clone(),
+            at,
+            changes,
+            bytes,
+        });
+    }
+
+    /// Waits until everything so far is stored; false if it cannot be.
+    pub(crate) async fn settled(&self, id: &SessionId) -> bool {
+        let (answer, answered) = oneshot::channel();
+        self.send(Job::Settled(id.clone(), answer));
+        answered.await.unwrap_or(false)
+    }
+
+    /// Gives the right to write a session back.
+    pub(crate) fn close(&self, id: &SessionId) {
+        self.send(Job::Close(id.clone(), None));
+    }
+
+    /// The same, and waits for it.
+    pub(crate) async fn closed(&self, id: &SessionId) {
+        let (answer, answered) = oneshot::channel();
+        self.send(Job::Close(id.clone(), Some(answer)));
+        let _ = answered.await;
+    }
+
+    /// Bytes of messages that are not stored yet.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.state.waiting_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Commits so far, and those of them that failed.
+    pub(crate) fn commits(&self) -> (usize, usize) {
+        (
+            self.state.commits.load(Ordering::Relaxed),
+            self.state.failures.load(Ordering::Relaxed),
+        )
+    }
+
+    fn send(&self, job: Job) {
+        // The task ends only when every handle is gone.
+        let _ = self.jobs.send(job);
+    }
+}
+
+/// About as many bytes as a change holds in memory.
+fn bytes_of(change: &Change) -> usize {
+    match change {
+        Change::Append { messages, .. } => messages
+            .iter()
+            .map(|message| message.original.len() + message.text.len() + 200)
+            .sum(),
+        Change::Memory(row) => row.json.len() + row.markdown.len(),
+        Change::Head(head) => head.len(),
+        Change::Settings(text) => text.len(),
+        _ => 200,
+    }
+}
+
+async fn work(store: Arc<dyn Store>, mut inbox: mpsc::UnboundedReceiver<Job>, state: Arc<State>) {
+    let mut sessions: HashMap<SessionId, Open> = HashMap::new();
+    let mut batch = Vec::new();
+    while inbox.recv_many(&mut batch, BATCH_MAX).await > 0 {
+        let mut jobs = std::mem::take(&mut batch).into_iter().peekable();
+        while let Some(job) = jobs.next() {
+            match job {
+                Job::Create(new, health) => {
+                    let id = new.id.clone();
+                    let open = begin(store.as_ref(), *new, health).await;
+                    if open.writer.is_none() {
+                        state.failures.fetch_add(1, Ordering::Relaxed);
+                    }
+                    sessions.insert(id, open);
+                }
+                Job::Adopt(id, writer, health) => {
+                    let open = Open {
+                        writer: Some(writer),
+                        health,
+                    };
+                    sessions.insert(id, open);
+                }
+                Job::Commit {
+                    id,
+                    at,
+                    mut changes,
+                    mut bytes,
+                } => {
+                    // What follows for the same session goes into the same commit.
+                    while let Some(Job::Commit { id: next, .. }) = jobs.peek() {
+                        if *next != id {
+                            break;
+                        }
+                        if let Some(Job::Commit {
+                            changes: more,
+                            bytes: more_bytes,
+                            ..
+                        }) = jobs.next()
+                        {
+                            changes.extend(more);
+                            bytes += more_bytes;
+                        }
+                    }
+                    if let Some(open) = sessions.get_mut(&id) {
+                        state.commits.fetch_add(1, Ordering::Relaxed);
+                        if !store_changes(open, at, changes).await {
+                            state.failures.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                    state.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
+                }
+                Job::Settled(id, answer) => {
+                    let is_healthy = sessions
+                        .get(&id)
+                        .is_some_and(|open| open.health.load(Ordering::Relaxed));
+                    let _ = answer.send(is_healthy);
+                }
+                Job::Close(id, answer) => {
+                    sessions.remove(&id);
+                    if let Some(answer) = answer {
+                        let _ = answer.send(());
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn begin(store: &dyn Store, new: NewSession, health: Health) -> Open {
+    let id = new.id.clone();
+    let begun = async {
+        store.create(new, Vec::new()).await?;
+        store.open(&id, std::time::Duration::ZERO).await
+    };
+    let writer = match begun.await {
+        Ok(writer) => Some(writer),
+        Err(error) => {
+            failed(&id, &error, &health);
+            None
+        }
+    };
+    Open { writer, health }
+}
+
+/// False if they could not be stored. Nothing more of the session is stored then: what is there is whole, and the next
+/// request brings what is missing.
+async fn store_changes(open: &mut Open, at: Time, changes: Vec<Change>) -> bool {
+    let Some(writer) = &mut open.writer else {
+        return false;
+    };
+    match writer.commit(at.ms(), changes).await {
+        Ok(_) => true,
+        Err(error) => {
+            failed(writer.id(), &error, &open.health);
+            open.writer = None;
+            false
+        }
+    }
+}
+
+fn failed(id: &SessionId, error: &StoreError, health: &Health) {
+    health.store(false, Ordering::Relaxed);
+    tracing::warn!(session = %id, %error, "a session cannot be stored; its requests are passed on as they are");
+}

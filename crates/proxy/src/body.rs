@@ -1,0 +1,151 @@
+//! Bodies: requests that are read whole, answers that are passed on chunk by chunk.
+
+use std::io::Read;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use flate2::read::{MultiGzDecoder, ZlibDecoder};
+use http::HeaderMap;
+use http::header::CONTENT_ENCODING;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+
+use crate::tap::Tap;
+
+/// The body of an answer.
+#[derive(Debug)]
+pub struct Body(Inner);
+
+#[derive(Debug)]
+enum Inner {
+    Whole(Option<Bytes>),
+    Passing(Box<Tap>),
+}
+
+/// Why an answer broke off.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer of the upstream broke off")]
+pub struct BrokenOff;
+
+impl Body {
+    /// A body that is there.
+    pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        Self(Inner::Whole((!bytes.is_empty()).then_some(bytes)))
+    }
+
+    /// A body that comes from upstream.
+    pub(crate) fn passing(tap: Tap) -> Self {
+        Self(Inner::Passing(Box::new(tap)))
+    }
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        match &mut self.get_mut().0 {
+            Inner::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Inner::Passing(tap) => tap
+                .poll_chunk(context)
+                .map(|chunk| chunk.map(|chunk| chunk.map(Frame::data))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self.0, Inner::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Inner::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64)
+            }
+            Inner::Passing(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// Why a request body cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unread {
+    /// It is larger than may be.
+    TooLarge,
+    /// The client broke it off.
+    BrokenOff,
+}
+
+/// Reads a whole body of at most `bytes_max`.
+pub(crate) async fn read<B>(body: B, bytes_max: usize) -> Result<Bytes, Unread>
+where
+    B: HttpBody<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    match Limited::new(body, bytes_max).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Unread::TooLarge),
+        Err(_) => Err(Unread::BrokenOff),
+    }
+}
+
+/// What a body says, without its compression. `None`: it is compressed in a way that is not known here, is damaged, or
+/// is larger than may be.
+pub(crate) fn unpacked(headers: &HeaderMap, body: &Bytes, bytes_max: usize) -> Option<Bytes> {
+    let mut codings = headers.get_all(CONTENT_ENCODING).iter();
+    let coding = match codings.next() {
+        Some(coding) => coding.to_str().ok()?.trim().to_ascii_lowercase(),
+        None => return Some(body.clone()),
+    };
+    if codings.next().is_some() {
+        return None;
+    }
+    let take = |reader: &mut dyn Read| {
+        let mut out = Vec::new();
+        let read = reader
+            .take(bytes_max as u64 + 1)
+            .read_to_end(&mut out)
+            .ok()?;
+        (read <= bytes_max).then(|| Bytes::from(out))
+    };
+    match coding.as_str() {
+        "" | "identity" => Some(body.clone()),
+        "gzip" | "x-gzip" => take(&mut MultiGzDecoder::new(body.as_ref())),
+        "deflate" => take(&mut ZlibDecoder::new(body.as_ref())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn bodies_are_unpacked_up_to_a_limit() {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(&[b'x'; 1000]).unwrap();
+        let packed = Bytes::from(encoder.finish().unwrap());
+        let check = |coding: Option<&'static str>, body: &Bytes, max: usize| {
+            let mut headers = HeaderMap::new();
+            if let Some(coding) = coding {
+                headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
+            }
+            unpacked(&headers, body, max).map(|body| body.len())
+        };
+        assert_eq!(check(Some("gzip"), &packed, 1000), Some(1000));
+        assert_eq!(check(Some("gzip"), &packed, 999), None);
+        assert_eq!(check(Some("gzip"), &packed.slice(..20), 1000), None);
+        assert_eq!(check(Some("br"), &packed, 1000), None);
+        assert_eq!(check(None, &packed, 1), Some(packed.len()));
+    }
+}

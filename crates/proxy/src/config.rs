@@ -1,0 +1,225 @@
+//! What a proxy is told when it starts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use throughline_engine::{Mark, Settings};
+use throughline_providers::credential::Credential;
+use throughline_transcript::catalogue::Catalogue;
+use throughline_transcript::wire::Wire;
+
+/// The largest request that Anthropic takes, bytes; the same for all, as clients know it.
+const BODY_BYTES_MAX: usize = throughline_transcript::check::ANTHROPIC_BODY_BYTES_MAX;
+
+/// Everything that a proxy is told.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where requests go.
+    pub upstreams: Upstreams,
+    /// What is done with them on the way.
+    pub mode: Mode,
+    /// The window of all models, tokens, instead of what the catalogue says.
+    pub window: Option<u64>,
+    /// Where building begins, instead of half of the window.
+    pub soft: Option<Mark>,
+    /// Where the memory is swapped in, instead of four fifths of the window.
+    pub hard: Option<Mark>,
+    /// The largest memory, tokens.
+    pub memory_tokens_max: Option<u64>,
+    /// Who makes memories.
+    pub updates: Updates,
+    /// Who is who.
+    pub tenants: Tenants,
+    /// How much of everything there may be.
+    pub limits: Limits,
+    /// Windows, prices and abilities of models.
+    pub catalogue: Arc<Catalogue>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            upstreams: Upstreams::default(),
+            mode: Mode::Rewrite,
+            window: None,
+            soft: None,
+            hard: None,
+            memory_tokens_max: None,
+            updates: Updates::default(),
+            tenants: Tenants::ByCredential,
+            limits: Limits::default(),
+            catalogue: Arc::new(Catalogue::embedded().clone()),
+        }
+    }
+}
+
+/// Where requests go: a base URL for each family of wire formats, with or without `/v1` at its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upstreams {
+    /// For Anthropic's format.
+    pub anthropic: String,
+    /// For OpenAI's formats.
+    pub openai: String,
+    /// Others, by the beginning of the path: what follows it is sent there.
+    pub routes: Vec<Route>,
+}
+
+impl Default for Upstreams {
+    fn default() -> Self {
+        Self {
+            anthropic: "https://api.anthropic.com".to_owned(),
+            openai: "https://api.openai.com".to_owned(),
+            routes: Vec::new(),
+        }
+    }
+}
+
+/// An upstream under a path of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The beginning of the path, such as `/groq`.
+    pub prefix: String,
+    /// Base URL.
+    pub upstream: String,
+}
+
+/// What is done with requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// They are rewritten when a memory takes the place of old messages.
+    #[default]
+    Rewrite,
+    /// Everything but that; it is told what would have been saved.
+    Observe,
+    /// Nothing: a plain proxy.
+    Off,
+}
+
+impl Mode {
+    /// Its name in configurations and metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rewrite => "rewrite",
+            Self::Observe => "observe",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// Who makes memories in the background. Code makes one in any case.
+#[derive(Clone, Debug, Default)]
+pub enum Updates {
+    /// Code alone: no call, no cost.
+    Code,
+    /// The model of the conversation, with the client's own credential.
+    #[default]
+    Client,
+    /// A model of the operator's.
+    Operator(Box<Operator>),
+}
+
+/// A model that makes memories for all sessions.
+#[derive(Clone, Debug)]
+pub struct Operator {
+    /// The format that it is asked in.
+    pub wire: Wire,
+    /// Base URL.
+    pub base_url: String,
+    /// The key.
+    pub credential: Option<Credential>,
+    /// The model.
+    pub model: String,
+}
+
+/// Who is who.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tenants {
+    /// Each credential is one: the same conversation under another key is another session.
+    #[default]
+    ByCredential,
+    /// All requests belong together, for a proxy that one person uses: a credential may change in the middle.
+    One,
+}
+
+/// How much of everything there may be.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Body of a request, also unpacked, bytes.
+    pub body_bytes_max: usize,
+    /// Answer that is read along, bytes. A longer one reaches the client, and the session takes it from the next request.
+    pub answer_bytes_max: usize,
+    /// Requests at a time.
+    pub requests_max: usize,
+    /// Sessions that are kept in memory.
+    pub sessions_max: usize,
+    /// Bytes of messages that wait to be stored. Beyond that, requests are passed on as they are.
+    pub unstored_bytes_max: usize,
+    /// The part of a rate limit that updates may use, in thousandths.
+    pub update_permille: u32,
+    /// How long a request waits for a draft at most.
+    pub draft_wait: Duration,
+    /// How long the head of an answer may take.
+    pub head_wait: Duration,
+    /// How long nothing may come of an answer.
+    pub idle_wait: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes_max: BODY_BYTES_MAX,
+            answer_bytes_max: 32 << 20,
+            requests_max: 1024,
+            sessions_max: 512,
+            unstored_bytes_max: 128 << 20,
+            update_permille: 200,
+            draft_wait: Duration::from_secs(2),
+            head_wait: Duration::from_secs(600),
+            idle_wait: Duration::from_secs(300),
+        }
+    }
+}
+
+/// The window of a model that nobody knows, tokens: nothing is rewritten before the provider says that a request is too
+/// large, and how large it may be.
+const WINDOW_UNKNOWN: u64 = 1_000_000;
+
+impl Config {
+    /// Settings of the engine for a model.
+    pub(crate) fn settings(&self, wire: Wire, model: &str, answer_tokens: Option<u64>) -> Settings {
+        let known = self.catalogue.find(model);
+        let mut settings = match (known, self.window) {
+            (Some(model), None) => Settings::for_model(model),
+            (Some(model), Some(window)) => {
+                let mut settings = Settings::for_model(model);
+                let of_window = Settings::new(window);
+                settings.window = window;
+                settings.output_reserve = of_window.output_reserve;
+                settings.memory_tokens_max = of_window.memory_tokens_max;
+                settings
+            }
+            (None, window) => Settings::new(window.unwrap_or(WINDOW_UNKNOWN)),
+        };
+        if let Some(answer) = answer_tokens {
+            settings.output_reserve = answer.min(settings.window / 4);
+        }
+        if wire == Wire::Anthropic {
+            settings.body_bytes_max = Some(BODY_BYTES_MAX as u64);
+        }
+        if let Some(soft) = self.soft {
+            settings.soft = soft;
+        }
+        if let Some(hard) = self.hard {
+            settings.hard = hard;
+        }
+        if let Some(tokens) = self.memory_tokens_max {
+            settings.memory_tokens_max = tokens;
+        }
+        settings.compactor = match self.updates {
+            Updates::Code => throughline_engine::Compactor::Extractive,
+            Updates::Client | Updates::Operator(_) => throughline_engine::Compactor::Model,
+        };
+        settings
+    }
+}

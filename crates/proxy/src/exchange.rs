@@ -1,0 +1,640 @@
+//! One request through the proxy, from its head to the end of its answer.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use bytestring::ByteString;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderName, HeaderValue};
+use http::{HeaderMap, Request, Response, StatusCode, request};
+use http_body::Body as HttpBody;
+use throughline_providers::decode::{DecodeError, Decoder, read_whole};
+use throughline_providers::reply::Reply;
+use throughline_providers::transport::{BodyStream, TransportErrorKind};
+use throughline_transcript::check::{CheckOptions, check_text};
+use throughline_transcript::outline::Outline;
+use throughline_transcript::refusal::{self, Class};
+use throughline_transcript::wire::Wire;
+
+use crate::Proxy;
+use crate::body::{self, Body, Unread};
+use crate::config::Mode;
+use crate::headers;
+use crate::refusals::Refusal;
+use crate::route::{self, Kind, Target};
+use crate::sessions::{Asked, Untracked, has_history};
+use crate::tap::{Ended, Seen, Tap};
+use crate::tracked::{Live, Planned, Settled, Tracked};
+
+/// Answers that refuse are short; more of one than this is not looked at, bytes.
+const REFUSAL_BYTES_MAX: usize = 64 * 1024;
+
+/// What becomes of a request that asks a model.
+enum Decided {
+    /// It goes as it is, for this reason.
+    Passed(&'static str),
+    /// The proxy refuses it.
+    Refused(Refusal),
+    /// It belongs to a session.
+    Tracked(Box<Going>),
+}
+
+/// A request of a session on its way.
+struct Going {
+    session: Arc<Tracked>,
+    asked: Asked,
+    settled: Settled,
+    /// The body that takes the place of the client's.
+    rewritten: Option<Bytes>,
+    /// Why it goes as it is although another body was meant.
+    reason: &'static str,
+}
+
+/// What the client is told of it in headers.
+#[derive(Debug, Default)]
+struct Told {
+    done: &'static str,
+    reason: &'static str,
+    session: Option<String>,
+    epoch: Option<u64>,
+    covered: Option<usize>,
+    saved: Option<u64>,
+}
+
+impl Proxy {
+    /// Answers one request.
+    pub async fn answer<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: HttpBody<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (head, body) = request.into_parts();
+        let upstreams = &self.shared.config.upstreams;
+        let target = route::target(upstreams, &head.method, &head.uri, &head.headers);
+        let Some(target) = target else {
+            let wire = if headers::is_anthropic(&head.headers) {
+                Wire::Anthropic
+            } else {
+                Wire::OpenAiChat
+            };
+            let path = head.uri.path().to_owned();
+            return Refusal::NotFound { path }.answer(wire);
+        };
+        let Ok(permit) = Arc::clone(&self.under_way).try_acquire_owned() else {
+            return Refusal::Busy.answer(target.wire);
+        };
+        let bytes_max = self.shared.config.limits.body_bytes_max;
+        let announced = head
+            .headers
+            .get(CONTENT_LENGTH)
+            .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+        let is_other = target.kind == Kind::Other;
+        // Files are uploaded whole; they are larger than requests.
+        let bytes_max = if is_other { bytes_max * 16 } else { bytes_max };
+        if announced.is_some_and(|bytes| bytes > bytes_max) {
+            return Refusal::TooLarge { bytes_max }.answer(target.wire);
+        }
+        let body = match body::read(body, bytes_max).await {
+            Ok(body) => body,
+            Err(Unread::TooLarge) => return Refusal::TooLarge { bytes_max }.answer(target.wire),
+            Err(Unread::BrokenOff) => return Refusal::BrokenBody.answer(target.wire),
+        };
+        let began = Instant::now();
+        let decided = match target.kind {
+            Kind::Other => Decided::Passed("path"),
+            _ if target.is_passed => Decided::Passed("switched-off"),
+            _ if self.shared.config.mode == Mode::Off => Decided::Passed("off"),
+            Kind::Count => {
+                let counted = self.counted(&head, &body);
+                let is_rewritten = counted.is_some();
+                let told = Told {
+                    done: if is_rewritten { "rewritten" } else { "passed" },
+                    reason: "count",
+                    ..Told::default()
+                };
+                let body = counted.map_or_else(|| body.clone(), Bytes::from);
+                self.shared.metrics.added(began.elapsed());
+                return self
+                    .passed(&target, &head, body, is_rewritten, told, permit)
+                    .await;
+            }
+            Kind::Answer(wire) => self.decided(wire, &target, &head, &body).await,
+        };
+        match decided {
+            Decided::Passed(reason) => {
+                let told = Told {
+                    done: "passed",
+                    reason,
+                    ..Told::default()
+                };
+                self.shared.metrics.added(began.elapsed());
+                self.passed(&target, &head, body, false, told, permit).await
+            }
+            Decided::Refused(refusal) => {
+                self.shared
+                    .metrics
+                    .request(target.wire, "refused", "thread");
+                refusal.answer(target.wire)
+            }
+            Decided::Tracked(going) => self.tracked(target, head, body, going, began, permit).await,
+        }
+    }
+
+    /// What becomes of a request that asks a model. Whatever goes wrong here, it goes as it is.
+    async fn decided(
+        &self,
+        wire: Wire,
+        target: &Target,
+        head: &request::Parts,
+        body: &Bytes,
+    ) -> Decided {
+        let limits = &self.shared.config.limits;
+        if self.shared.archive.waiting_bytes() > limits.unstored_bytes_max {
+            return Decided::Passed("store");
+        }
+        let Some(text) = body::unpacked(&head.headers, body, limits.body_bytes_max)
+            .and_then(|body| ByteString::try_from(body).ok())
+        else {
+            return Decided::Passed("unreadable");
+        };
+        let tenant = headers::Tenant::of(&head.headers, self.shared.config.tenants);
+        let name = headers::named_session(&head.headers);
+        let asked = match Asked::read(wire, text, tenant, name) {
+            Ok(asked) => asked,
+            Err(reason) => return Decided::Passed(reason.name()),
+        };
+        let Ok(outline) = asked.incoming.outline() else {
+            return Decided::Passed(Untracked::Unreadable.name());
+        };
+        if let Some(decided) = own_ways(&outline, self.shared.config.mode) {
+            return decided;
+        }
+        let has_tools = outline
+            .field("tools")
+            .is_some_and(|tools| tools.array().next().is_some());
+        let taken = self
+            .sessions
+            .take(&asked, |incoming| !has_tools && !has_history(incoming))
+            .await;
+        let (session, planned) = match taken {
+            Ok(taken) => taken,
+            Err(reason) => return Decided::Passed(reason.name()),
+        };
+        let Planned::Taken(taken) = planned else {
+            return Decided::Passed(Untracked::Unreadable.name());
+        };
+        let settled = session.settle(taken).await;
+        let going = Box::new(Going {
+            session,
+            asked,
+            settled,
+            rewritten: None,
+            reason: "",
+        });
+        let _ = target;
+        Decided::Tracked(self.checked(going).await)
+    }
+
+    /// Takes the body that was written, if it may be sent.
+    async fn checked(&self, mut going: Box<Going>) -> Box<Going> {
+        let is_adopted =
+            !going.settled.has_swapped || self.shared.archive.settled(&going.session.id).await;
+        let Some(body) = going.settled.body.take() else {
+            if !is_adopted {
+                going.reason = "store";
+            }
+            return going;
+        };
+        going.reason = if self.shared.config.mode == Mode::Observe {
+            "observe"
+        } else if !is_adopted {
+            "store"
+        } else if let Some(finding) = broken_rule(&body, going.settled.outline.wire()) {
+            tracing::warn!(session = %going.session.id, finding, "a rewritten request would be refused: the original is sent");
+            "check"
+        } else {
+            going.rewritten = Some(Bytes::from(body));
+            ""
+        };
+        going
+    }
+
+    /// The body whose tokens are to be counted, if it is not the client's.
+    fn counted(&self, head: &request::Parts, body: &Bytes) -> Option<String> {
+        if self.shared.config.mode != Mode::Rewrite {
+            return None;
+        }
+        let limits = &self.shared.config.limits;
+        let text = body::unpacked(&head.headers, body, limits.body_bytes_max)?;
+        let text = ByteString::try_from(text).ok()?;
+        let tenant = headers::Tenant::of(&head.headers, self.shared.config.tenants);
+        let name = headers::named_session(&head.headers);
+        let asked = Asked::read(Wire::Anthropic, text, tenant, name).ok()?;
+        let session = self.sessions.find(&asked)?;
+        session.counted(&asked.incoming).ok()?
+    }
+
+    /// Passes a request on, and its answer back.
+    async fn passed(
+        &self,
+        target: &Target,
+        head: &request::Parts,
+        body: Bytes,
+        is_rewritten: bool,
+        told: Told,
+        permit: tokio::sync::OwnedSemaphorePermit,
+    ) -> Response<Body> {
+        self.shared
+            .metrics
+            .request(target.wire, told.done, told.reason);
+        let mut headers = headers::upstream(&head.headers);
+        if is_rewritten {
+            headers.remove(CONTENT_ENCODING);
+        }
+        let answer = match self.call(target, head, headers, body).await {
+            Ok(answer) => answer,
+            Err(refusal) => return refusal.answer(target.wire),
+        };
+        let (answer, chunks) = answer.into_parts();
+        let limits = &self.shared.config.limits;
+        let proxy = self.clone();
+        let tap = Tap::new(
+            chunks,
+            0,
+            limits.idle_wait,
+            || {},
+            move |seen| {
+                proxy.shared.metrics.answer(ended_name(seen.ended));
+                drop(permit);
+            },
+        );
+        respond(&answer, Body::passing(tap), &told)
+    }
+
+    /// A request of a session, and its answer.
+    async fn tracked(
+        &self,
+        target: Target,
+        head: request::Parts,
+        body: Bytes,
+        mut going: Box<Going>,
+        began: Instant,
+        permit: tokio::sync::OwnedSemaphorePermit,
+    ) -> Response<Body> {
+        let account = Arc::clone(going.session.account());
+        let mut is_first = true;
+        loop {
+            let waits = account.traffic.begin();
+            let mut headers = headers::upstream(&head.headers);
+            headers::narrow_encodings(&mut headers);
+            let sent = match &going.rewritten {
+                Some(rewritten) => {
+                    headers.remove(CONTENT_ENCODING);
+                    rewritten.clone()
+                }
+                None => body.clone(),
+            };
+            let plain = going
+                .rewritten
+                .clone()
+                .and_then(|body| ByteString::try_from(body).ok())
+                .unwrap_or_else(|| going.settled.outline.body().clone());
+            going.session.sent(
+                going.settled.number,
+                Live {
+                    base: target.base.clone(),
+                    headers: Arc::new(head.headers.clone()),
+                    body: Some(plain),
+                    end: going.settled.messages,
+                },
+            );
+            if is_first {
+                self.shared.metrics.added(began.elapsed());
+            }
+            let called = self.call(&target, &head, headers, sent).await;
+            let answer = match called {
+                Ok(answer) => answer,
+                Err(refusal) => {
+                    going.session.broke_off(going.settled.number, None);
+                    self.shared
+                        .metrics
+                        .request(target.wire, "tracked", "unreachable");
+                    return refusal.answer(target.wire);
+                }
+            };
+            account.heard(answer.headers());
+            let (answer, chunks) = answer.into_parts();
+            if answer.status.is_success() {
+                let told = self.told(&going);
+                self.shared
+                    .metrics
+                    .request(target.wire, told.done, told.reason);
+                return self.tapped(&target, &answer, chunks, going, told, waits, permit);
+            }
+            let (refused, chunks) = short(chunks).await;
+            if is_first && self.shared.config.mode == Mode::Rewrite {
+                is_first = false;
+                if let Some(smaller) = self.smaller(&answer, &refused, &mut going).await {
+                    going = smaller;
+                    continue;
+                }
+            }
+            going.session.broke_off(going.settled.number, None);
+            let told = self.told(&going);
+            self.shared
+                .metrics
+                .request(target.wire, told.done, "upstream-refused");
+            let metrics = self.clone();
+            let tap = Tap::new(
+                chunks,
+                0,
+                self.shared.config.limits.idle_wait,
+                move || drop(waits),
+                move |seen| {
+                    metrics.shared.metrics.answer(ended_name(seen.ended));
+                    drop(permit);
+                },
+            );
+            return respond(&answer, Body::passing(tap), &told);
+        }
+    }
+
+    /// The provider says that the request is too large: a smaller one, if there can be one.
+    async fn smaller(
+        &self,
+        answer: &http::response::Parts,
+        refused: &Option<Bytes>,
+        going: &mut Box<Going>,
+    ) -> Option<Box<Going>> {
+        let refused = refused.as_ref()?;
+        let body = body::unpacked(&answer.headers, refused, REFUSAL_BYTES_MAX)?;
+        let refusal = refusal::classify(&refusal::Answer {
+            status: answer.status.as_u16(),
+            body: std::str::from_utf8(&body).ok()?,
+            stop_reason: None,
+            prompt_tokens: None,
+            estimated_tokens: None,
+        });
+        if !matches!(refusal.class, Class::ContextOverflow | Class::BodyTooLarge) {
+            return None;
+        }
+        let taken =
+            going
+                .session
+                .too_large(&going.settled, &going.asked.incoming, refusal.window)?;
+        let settled = going.session.settle(taken).await;
+        let again = Box::new(Going {
+            session: Arc::clone(&going.session),
+            asked: Asked::clone(&going.asked),
+            settled,
+            rewritten: None,
+            reason: "",
+        });
+        let again = self.checked(again).await;
+        let is_other = again.rewritten.is_some() && again.rewritten != going.rewritten;
+        is_other.then_some(again)
+    }
+
+    /// Passes the answer of a session's request on, and reads it along.
+    #[expect(clippy::too_many_arguments, reason = "all of it ends with the answer")]
+    fn tapped(
+        &self,
+        target: &Target,
+        answer: &http::response::Parts,
+        chunks: BodyStream,
+        going: Box<Going>,
+        told: Told,
+        waits: throughline::driver::Waits,
+        permit: tokio::sync::OwnedSemaphorePermit,
+    ) -> Response<Body> {
+        let limits = &self.shared.config.limits;
+        let wire = target.wire;
+        let head = answer.headers.clone();
+        let proxy = self.clone();
+        let bytes_max = limits.answer_bytes_max;
+        let (session, number) = (Arc::clone(&going.session), going.settled.number);
+        let hook = move |seen: Seen| {
+            proxy.shared.metrics.answer(ended_name(seen.ended));
+            let read = read_along(wire, &head, &seen, bytes_max);
+            match read {
+                Some(Ok(reply)) if seen.ended == Ended::Whole => session.answered(number, &reply),
+                Some(Ok(partial) | Err(partial)) => session.broke_off(number, Some(&partial)),
+                None => session.broke_off(number, None),
+            }
+            drop(permit);
+        };
+        let tap = Tap::new(
+            chunks,
+            bytes_max,
+            limits.idle_wait,
+            move || drop(waits),
+            hook,
+        );
+        respond(answer, Body::passing(tap), &told)
+    }
+
+    fn told(&self, going: &Going) -> Told {
+        let plan = going.settled.plan.as_ref();
+        let is_rewritten = going.rewritten.is_some();
+        let covered = plan.map_or(0, |plan| plan.first);
+        let saved = (covered > 0).then(|| going.session.removed_tokens());
+        if is_rewritten && let Some(saved) = saved {
+            self.shared.metrics.saved(saved);
+        }
+        Told {
+            done: if is_rewritten { "rewritten" } else { "tracked" },
+            reason: going.reason,
+            session: Some(going.session.id.to_string()),
+            epoch: plan.map(|plan| plan.epoch),
+            covered: Some(if is_rewritten { covered } else { 0 }),
+            saved: saved.filter(|_| is_rewritten || going.reason == "observe"),
+        }
+    }
+
+    async fn call(
+        &self,
+        target: &Target,
+        head: &request::Parts,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<BodyStream>, Refusal> {
+        let mut request = Request::new(body);
+        *request.method_mut() = head.method.clone();
+        *request.uri_mut() = target.uri.clone();
+        *request.headers_mut() = headers;
+        let wait = self.shared.config.limits.head_wait;
+        match tokio::time::timeout(wait, self.shared.transport.call(request)).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) if error.kind == TransportErrorKind::Timeout => Err(Refusal::NoAnswer),
+            Ok(Err(error)) => Err(Refusal::Unreachable {
+                what: error.to_string(),
+            }),
+            Err(_) => Err(Refusal::NoAnswer),
+        }
+    }
+}
+
+/// Requests that keep or shorten their history by the provider's own means.
+fn own_ways(outline: &Outline, mode: Mode) -> Option<Decided> {
+    let has = |name: &str| outline.field(name).is_some_and(|value| !value.is_null());
+    let contains = |name: &str, what: &str| {
+        outline
+            .field(name)
+            .is_some_and(|value| value.as_str().contains(what))
+    };
+    match outline.wire() {
+        Wire::Anthropic => {
+            if has("thread") && mode == Mode::Rewrite {
+                return Some(Decided::Refused(Refusal::Thread));
+            }
+            if has("thread") {
+                return Some(Decided::Passed("thread"));
+            }
+            if has("compaction") || contains("context_management", "\"compact_") {
+                return Some(Decided::Passed("native-compaction"));
+            }
+        }
+        Wire::OpenAiResponses => {
+            if has("previous_response_id") || has("conversation") {
+                return Some(Decided::Passed("kept-by-provider"));
+            }
+            if contains("context_management", "compact") {
+                return Some(Decided::Passed("native-compaction"));
+            }
+        }
+        Wire::OpenAiChat => {}
+    }
+    // The answer to more than one choice at a time is not the next message.
+    let choices = outline.field("n").and_then(|n| n.as_u64());
+    choices
+        .is_some_and(|n| n > 1)
+        .then_some(Decided::Passed("choices"))
+}
+
+fn broken_rule(body: &str, wire: Wire) -> Option<String> {
+    let report = check_text(body, wire, &CheckOptions::default());
+    report
+        .errors()
+        .next()
+        .map(|finding| format!("{} at {}", finding.code, finding.path))
+}
+
+/// The answer of a provider, as far as it came; an error holds what of it counts.
+fn read_along(
+    wire: Wire,
+    headers: &HeaderMap,
+    seen: &Seen,
+    bytes_max: usize,
+) -> Option<Result<Reply, Reply>> {
+    let chunks = seen.chunks.as_ref()?;
+    let is_packed = headers.contains_key(CONTENT_ENCODING);
+    let is_stream = headers
+        .get(http::header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+    let unpacked;
+    let chunks: &[Bytes] = if is_packed {
+        let whole = Bytes::from(chunks.concat());
+        unpacked = [body::unpacked(headers, &whole, bytes_max)?];
+        &unpacked
+    } else {
+        chunks
+    };
+    if !is_stream {
+        let whole = ByteString::try_from(Bytes::from(chunks.concat())).ok()?;
+        return read_whole(wire, &whole).ok().map(Ok);
+    }
+    let mut decoder = Decoder::new(wire);
+    let mut events = Vec::new();
+    for chunk in chunks {
+        events.clear();
+        if let Err(error) = decoder.push(chunk, &mut events) {
+            return Some(Err(partial(&decoder, &error)));
+        }
+    }
+    Some(decoder.finish().map_err(|error| partial(&decoder, &error)))
+}
+
+fn partial(decoder: &Decoder, error: &DecodeError) -> Reply {
+    tracing::debug!(%error, "an answer was not whole");
+    decoder.partial()
+}
+
+/// Reads the beginning of a body, and gives all of it back.
+async fn short(mut chunks: BodyStream) -> (Option<Bytes>, BodyStream) {
+    use futures::StreamExt as _;
+    let mut begun = Vec::new();
+    let mut bytes = 0;
+    let mut is_whole = false;
+    while bytes <= REFUSAL_BYTES_MAX {
+        match chunks.next().await {
+            Some(Ok(chunk)) => {
+                bytes += chunk.len();
+                begun.push(Ok(chunk));
+            }
+            Some(Err(error)) => {
+                begun.push(Err(error));
+                break;
+            }
+            None => {
+                is_whole = true;
+                break;
+            }
+        }
+    }
+    let read = is_whole.then(|| {
+        let parts: Vec<Bytes> = begun.iter().flatten().cloned().collect();
+        Bytes::from(parts.concat())
+    });
+    let begun = futures::stream::iter(begun);
+    let all: BodyStream = if is_whole {
+        Box::pin(begun)
+    } else {
+        Box::pin(begun.chain(chunks))
+    };
+    (read, all)
+}
+
+fn ended_name(ended: Ended) -> &'static str {
+    match ended {
+        Ended::Whole => "whole",
+        Ended::BrokenOff => "broken-off",
+        Ended::HungUp => "hung-up",
+    }
+}
+
+fn respond(answer: &http::response::Parts, body: Body, told: &Told) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = answer.status;
+    let mut headers = headers::downstream(&answer.headers);
+    let mut tell = |name: &'static str, value: Option<String>| {
+        if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    };
+    let word = |word: &'static str| (!word.is_empty()).then(|| word.to_owned());
+    tell("x-throughline", word(told.done));
+    tell("x-throughline-reason", word(told.reason));
+    tell("x-throughline-session", told.session.clone());
+    tell("x-throughline-epoch", told.epoch.map(|n| n.to_string()));
+    tell("x-throughline-covered", told.covered.map(|n| n.to_string()));
+    tell(
+        "x-throughline-saved-tokens",
+        told.saved.map(|n| n.to_string()),
+    );
+    *response.headers_mut() = headers;
+    response
+}
+
+/// A response of the proxy's own with this text.
+pub(crate) fn text(
+    status: StatusCode,
+    kind: &'static str,
+    text: impl Into<Bytes>,
+) -> Response<Body> {
+    let mut response = Response::new(Body::whole(text));
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(http::header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}

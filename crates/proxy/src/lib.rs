@@ -1,0 +1,36 @@
+//! A proxy that gives unmodified clients of language models a session memory.
+//!
+//! A client whose base URL is set to it goes on as before: its requests and answers pass byte for byte. Meanwhile the
+//! proxy knows its conversations, has a memory of each made in the background, and, when a window is nearly full, puts
+//! the memory in the place of the old messages. The client need not know.
+//!
+//! [`Proxy::answer`] takes a request and gives the answer; [`serve`] puts it behind a socket.
+//!
+//! What it deliberately does not do: it knows no provider's field names (`throughline-transcript` does), decides
+//! nothing about memories (`throughline-engine` does), and opens no connections but through a
+//! [`Transport`](throughline_providers::transport::Transport). Whatever it cannot read, decide or store, it passes on
+//! as it came.
+
+mod archive;
+mod body;
+pub mod config;
+mod exchange;
+mod headers;
+mod known;
+mod metrics;
+mod proxy;
+mod refusals;
+mod route;
+mod server;
+mod sessions;
+mod shared;
+mod tap;
+mod tracked;
+mod updates;
+
+pub use body::{Body, BrokenOff};
+pub use config::Config;
+pub use headers::{SESSION, SWITCH};
+pub use proxy::Proxy;
+pub use route::PASS_PREFIX;
+pub use server::serve;

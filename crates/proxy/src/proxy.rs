@@ -1,0 +1,95 @@
+//! The proxy: what all requests share, from its start to its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use throughline::driver::Clock;
+use throughline_providers::transport::Transport;
+use throughline_store::{Store, StoreError};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::archive::Archive;
+use crate::config::Config;
+use crate::metrics::{Gauges, Metrics};
+use crate::sessions::Sessions;
+use crate::shared::Shared;
+use crate::updates::Accounts;
+
+/// A proxy. Clones are the same one.
+#[derive(Clone)]
+pub struct Proxy {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) under_way: Arc<Semaphore>,
+}
+
+impl Proxy {
+    /// Starts a proxy. To be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// If the store cannot tell which sessions it has.
+    pub async fn start(
+        config: Config,
+        store: Arc<dyn Store>,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Self, StoreError> {
+        let tasks = TaskTracker::new();
+        let (archive, work) = Archive::new(Arc::clone(&store));
+        tasks.spawn(work);
+        let under_way = Arc::new(Semaphore::new(config.limits.requests_max));
+        let shared = Arc::new(Shared {
+            config,
+            transport,
+            store,
+            archive,
+            accounts: Accounts::default(),
+            metrics: Metrics::default(),
+            clock: Clock::new(),
+            tasks,
+            stop: CancellationToken::new(),
+        });
+        let sessions = Arc::new(Sessions::new(Arc::clone(&shared)));
+        sessions.look().await?;
+        Ok(Self {
+            shared,
+            sessions,
+            under_way,
+        })
+    }
+
+    /// What it has counted, in Prometheus' text format.
+    #[must_use]
+    pub fn metrics(&self) -> String {
+        let (commits, commits_failed) = self.shared.archive.commits();
+        let requests_max = self.shared.config.limits.requests_max;
+        self.shared.metrics.text(Gauges {
+            sessions_in_memory: self.sessions.count(),
+            requests_under_way: requests_max - self.under_way.available_permits(),
+            unstored_bytes: self.shared.archive.waiting_bytes(),
+            commits,
+            commits_failed,
+        })
+    }
+
+    /// Waits until everything that has happened is stored, at most so long.
+    pub async fn settle(&self, limit: Duration) {
+        let waited = async {
+            while self.shared.archive.waiting_bytes() > 0 {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        let _ = tokio::time::timeout(limit, waited).await;
+    }
+
+    /// Ends it: requests that are under way may finish within the limit, updates are given up, everything is stored.
+    pub async fn close(self, limit: Duration) {
+        let requests = u32::try_from(self.shared.config.limits.requests_max).unwrap_or(u32::MAX);
+        let finished = self.under_way.acquire_many(requests);
+        let _ = tokio::time::timeout(limit, finished).await;
+        self.shared.stop.cancel();
+        // What is queued is stored before the right to write is given back.
+        let _ = tokio::time::timeout(limit, self.sessions.close()).await;
+    }
+}

@@ -1,0 +1,639 @@
+//! Which session a request belongs to.
+//!
+//! A conversation is known by how it begins: within a tenant, everything up to the first message of the user is its
+//! *root*, and the id of a session begins with tenant and root. Of the sessions of a root, the one is meant that goes
+//! along with the request furthest.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use throughline::Costs;
+use throughline::costs::Spent;
+use throughline::driver::{self, Kept, KeptAdoption};
+use throughline_engine::{Engine, Input, Pin, Snapshot};
+use throughline_memory::redact::Redactor;
+use throughline_store::{ForkPoint, NewSession, Page, SessionId, StoreError};
+use throughline_transcript::digest::{Chain, Digest, message_digest};
+use throughline_transcript::message::{Message, Role};
+use throughline_transcript::outline::{OutlineError, Reader, Span};
+use throughline_transcript::wire::Wire;
+use tokio::time::Instant;
+
+use crate::headers::Tenant;
+use crate::known::{Known, parsed};
+use crate::shared::Shared;
+use crate::tracked::{Begun, Incoming, Planned, Rewind, Tracked, answer_limit};
+
+/// Sessions of one root that are looked at.
+const CANDIDATES_MAX: usize = 16;
+/// Rows that are read at a time.
+const PAGE_ROWS: u32 = 1_000;
+/// How long what another process has begun may be unknown here.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+/// Longest title, characters.
+const TITLE_CHARS: usize = 80;
+
+/// All sessions of a proxy.
+pub(crate) struct Sessions {
+    shared: Arc<Shared>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// Those in memory, by the beginning of their ids.
+    live: HashMap<String, Vec<Entry>>,
+    count: usize,
+    /// Those that are stored, by the beginning of their ids, the oldest first.
+    stored: HashMap<String, Vec<SessionId>>,
+    looked_at: Option<Instant>,
+}
+
+struct Entry {
+    session: Arc<Tracked>,
+    used_at: Instant,
+}
+
+/// Why a request is passed on as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Untracked {
+    /// Its body cannot be read here.
+    Unreadable,
+    /// It is a short call beside the conversation, or the first of one: nothing can be covered yet.
+    SideCall,
+    /// Its session is not stored any more.
+    Store,
+    /// Another process has its session.
+    Busy,
+}
+
+impl Untracked {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Unreadable => "unreadable",
+            Self::SideCall => "side-call",
+            Self::Store => "store",
+            Self::Busy => "busy",
+        }
+    }
+}
+
+impl From<OutlineError> for Untracked {
+    fn from(_: OutlineError) -> Self {
+        Self::Unreadable
+    }
+}
+
+/// What is known of a request before its session is.
+#[derive(Clone)]
+pub(crate) struct Asked {
+    pub(crate) tenant: Tenant,
+    pub(crate) incoming: Incoming,
+    /// Everything up to the first message of the user.
+    root: Digest,
+    /// The text of that message.
+    first: Option<Message>,
+    /// The name that the client has for the session.
+    name: Option<String>,
+}
+
+impl Asked {
+    /// Looks at the beginning of a body.
+    pub(crate) fn read(
+        wire: Wire,
+        body: bytestring::ByteString,
+        tenant: Tenant,
+        name: Option<&str>,
+    ) -> Result<Self, Untracked> {
+        let mut reader = Reader::new(wire, body)?;
+        let mut lead: Vec<Span> = Vec::new();
+        let mut chain = Chain::new();
+        let mut first = None;
+        let mut start = reader.clone();
+        let mut is_leading = wire != Wire::Anthropic;
+        while let Some(span) = reader.next()? {
+            let message = parsed(reader.message(span)).ok_or(Untracked::Unreadable)?;
+            if is_leading && message.role == Role::System {
+                lead.push(span);
+                start = reader.clone();
+                continue;
+            }
+            is_leading = false;
+            chain.push(message_digest(&message));
+            if message.role == Role::User {
+                first = Some(message);
+                break;
+            }
+        }
+        Ok(Self {
+            tenant,
+            root: chain.digest(),
+            incoming: Incoming {
+                wire,
+                reader: start,
+                lead,
+            },
+            first,
+            name: name.map(str::to_owned),
+        })
+    }
+
+    /// How the ids of its sessions begin.
+    fn prefix(&self) -> String {
+        let tenant = self.tenant.hex();
+        match &self.name {
+            Some(name) => format!("{tenant}-n-{name}-"),
+            None => format!("{tenant}-r-{}-", &self.root.to_string()[..16]),
+        }
+    }
+}
+
+/// The part of an id that is the same for all sessions of a root, if it is one of a proxy.
+fn prefix_of(id: &SessionId) -> Option<&str> {
+    let id = id.as_str();
+    // A UUID without hyphens ends it.
+    let at = id.len().checked_sub(32)?;
+    let prefix = id.get(..at)?;
+    let is_ours = prefix.ends_with('-') && matches!(prefix.get(16..19), Some("-r-" | "-n-"));
+    is_ours.then_some(prefix)
+}
+
+impl Sessions {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            inner: Mutex::new(Inner::default()),
+        }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads which sessions are stored.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub(crate) async fn look(&self) -> Result<(), StoreError> {
+        let mut page = Page::first(PAGE_ROWS);
+        loop {
+            let rows = self.shared.store.sessions(page).await?;
+            let is_last = rows.len() < PAGE_ROWS as usize;
+            self.learn(rows.into_iter().map(|row| row.id));
+            if is_last {
+                return Ok(());
+            }
+            page.skip += u64::from(PAGE_ROWS);
+        }
+    }
+
+    fn learn(&self, ids: impl Iterator<Item = SessionId>) {
+        let mut inner = self.inner();
+        for id in ids {
+            let Some(prefix) = prefix_of(&id) else {
+                continue;
+            };
+            let known = inner.stored.entry(prefix.to_owned()).or_default();
+            if !known.contains(&id) {
+                known.push(id);
+            }
+        }
+    }
+
+    /// The session of a request, and what comes of it there. `is_side_call`: it may be no conversation at all.
+    pub(crate) async fn take(
+        &self,
+        asked: &Asked,
+        is_side_call: impl Fn(&Incoming) -> bool,
+    ) -> Result<(Arc<Tracked>, Planned), Untracked> {
+        let prefix = asked.prefix();
+        let rewind = if asked.name.is_some() {
+            Rewind::ToTheMemory
+        } else {
+            Rewind::LastTurn
+        };
+        let mut nearest: Option<(usize, Arc<Tracked>)> = None;
+        for attempt in 0..3 {
+            let candidates = match attempt {
+                0 => self.in_memory(&prefix),
+                1 => self.load(&prefix, asked.tenant).await?,
+                // Another process may have begun it.
+                _ if has_history(&asked.incoming) && self.look_again().await? => {
+                    self.load(&prefix, asked.tenant).await?
+                }
+                _ => Vec::new(),
+            };
+            let mut ranked = Vec::new();
+            for session in candidates {
+                let count = session.matches(&asked.incoming)?;
+                ranked.push((count, session));
+            }
+            ranked.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+            for (count, session) in ranked {
+                if !session.is_healthy() {
+                    self.forget(&session.id).await;
+                    return Err(Untracked::Store);
+                }
+                match session.take(&asked.incoming, rewind, false)? {
+                    Planned::Other(_) => {
+                        if nearest.as_ref().is_none_or(|(best, _)| *best < count) {
+                            nearest = Some((count, session));
+                        }
+                    }
+                    planned => {
+                        self.used(&prefix, &session);
+                        return Ok((session, planned));
+                    }
+                }
+            }
+        }
+        if nearest.is_none() && is_side_call(&asked.incoming) {
+            return Err(Untracked::SideCall);
+        }
+        // The first message alone is no conversation in common.
+        let parent = nearest.filter(|(count, _)| *count >= 2);
+        let session = self.begin(asked, &prefix, parent)?;
+        let planned = session.take(&asked.incoming, rewind, true)?;
+        Ok((session, planned))
+    }
+
+    /// The session of a request that only counts.
+    pub(crate) fn find(&self, asked: &Asked) -> Option<Arc<Tracked>> {
+        let candidates = self.in_memory(&asked.prefix());
+        candidates
+            .into_iter()
+            .filter_map(|session| Some((session.matches(&asked.incoming).ok()?, session)))
+            .max_by_key(|(count, _)| *count)
+            .map(|(_, session)| session)
+    }
+
+    fn in_memory(&self, prefix: &str) -> Vec<Arc<Tracked>> {
+        let inner = self.inner();
+        let entries = inner
+            .live
+            .get(prefix)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        entries
+            .iter()
+            .rev()
+            .take(CANDIDATES_MAX)
+            .map(|entry| Arc::clone(&entry.session))
+            .collect()
+    }
+
+    fn used(&self, prefix: &str, session: &Arc<Tracked>) {
+        let mut inner = self.inner();
+        if let Some(entries) = inner.live.get_mut(prefix)
+            && let Some(entry) = entries
+                .iter_mut()
+                .find(|entry| Arc::ptr_eq(&entry.session, session))
+        {
+            entry.used_at = Instant::now();
+        }
+    }
+
+    /// Loads the sessions of a root that are stored and not in memory.
+    async fn load(&self, prefix: &str, tenant: Tenant) -> Result<Vec<Arc<Tracked>>, Untracked> {
+        let ids: Vec<SessionId> = {
+            let inner = self.inner();
+            let is_live = |id: &SessionId| {
+                inner
+                    .live
+                    .get(prefix)
+                    .is_some_and(|entries| entries.iter().any(|entry| entry.session.id == *id))
+            };
+            let stored = inner.stored.get(prefix).map(Vec::as_slice);
+            stored
+                .unwrap_or_default()
+                .iter()
+                .rev()
+                .filter(|id| !is_live(id))
+                .take(CANDIDATES_MAX)
+                .cloned()
+                .collect()
+        };
+        let mut loaded = Vec::new();
+        for id in ids {
+            match self.load_one(&id, tenant).await {
+                Ok(session) => loaded.push(self.insert(prefix, session)),
+                Err(StoreError::SessionNotFound { .. }) => {
+                    if let Some(ids) = self.inner().stored.get_mut(prefix) {
+                        ids.retain(|known| *known != id);
+                    }
+                }
+                Err(StoreError::Busy { .. }) => return Err(Untracked::Busy),
+                Err(error) => {
+                    tracing::warn!(session = %id, %error, "a session cannot be loaded");
+                    return Err(Untracked::Store);
+                }
+            }
+        }
+        Ok(loaded)
+    }
+
+    async fn look_again(&self) -> Result<bool, Untracked> {
+        {
+            let mut inner = self.inner();
+            let now = Instant::now();
+            if inner
+                .looked_at
+                .is_some_and(|at| now.saturating_duration_since(at) < LOOK_AGAIN)
+            {
+                return Ok(false);
+            }
+            inner.looked_at = Some(now);
+        }
+        let newest = self.shared.store.sessions(Page::first(PAGE_ROWS)).await;
+        match newest {
+            Ok(rows) => {
+                self.learn(rows.into_iter().map(|row| row.id));
+                Ok(true)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the stored sessions cannot be listed");
+                Err(Untracked::Store)
+            }
+        }
+    }
+
+    async fn load_one(&self, id: &SessionId, tenant: Tenant) -> Result<Arc<Tracked>, StoreError> {
+        let store = &self.shared.store;
+        let mut writer = store.open(id, Duration::ZERO).await?;
+        let mut loaded = writer.load().await?;
+        let corrupt = |what: String| StoreError::Unavailable {
+            source: what.into(),
+        };
+        let wire = Wire::ALL
+            .into_iter()
+            .find(|wire| wire.name() == loaded.session.wire)
+            .ok_or_else(|| corrupt("its wire is not known".to_owned()))?;
+        let kept: Kept = if loaded.settings.is_empty() {
+            Kept::default()
+        } else {
+            serde_json::from_str(&loaded.settings).map_err(|error| corrupt(error.to_string()))?
+        };
+        let model = loaded.session.model.clone();
+        let mut settings = self.shared.config.settings(wire, &model, None);
+        kept.go_on(&mut settings);
+        loaded
+            .newer_memory
+            .take_if(|row| row.version <= kept.undone_versions);
+        let quoted = match driver::quoted_range(&loaded) {
+            Some(range) => store.messages(id, range).await?,
+            None => Vec::new(),
+        };
+        let pins: Vec<Pin> = kept.pins.iter().map(Pin::from).collect();
+        let snapshot = driver::snapshot(&loaded, &quoted, pins, &settings).map_err(corrupt)?;
+        let present = present(&snapshot);
+        let digests = store.digests(id, 0..loaded.counts.message_count).await?;
+        let known = digests
+            .into_iter()
+            .map(|digest| Known::unseen(Digest::from_bytes(digest)))
+            .collect();
+        let epoch_stored = loaded.counts.epoch;
+        let costs = Costs {
+            main: Spent::stored(&loaded.usage.main),
+            updates: Spent::stored(&loaded.usage.update),
+            ..Costs::default()
+        };
+        Ok(Tracked::new(
+            Arc::clone(&self.shared),
+            Begun {
+                id: id.clone(),
+                tenant,
+                wire,
+                model,
+                engine: Engine::restore(settings, snapshot),
+                known,
+                kept,
+                present,
+                epoch_stored,
+                costs,
+                health: self.shared.archive.go_on(id.clone(), writer),
+            },
+        ))
+    }
+
+    /// A session begins, behind what it has in common with its parent, if it has one.
+    fn begin(
+        &self,
+        asked: &Asked,
+        prefix: &str,
+        parent: Option<(usize, Arc<Tracked>)>,
+    ) -> Result<Arc<Tracked>, Untracked> {
+        let wire = asked.incoming.wire;
+        let outline = asked.incoming.reader.clone().finish()?;
+        let model = outline
+            .field("model")
+            .and_then(|model| model.as_text())
+            .map(|model| model.decode().into_owned())
+            .unwrap_or_default();
+        let limit = answer_limit(&outline);
+        let settings = self.shared.config.settings(wire, &model, limit);
+        let at = self.shared.clock.now();
+        let id = format!("{prefix}{}", uuid::Uuid::now_v7().simple());
+        let id = SessionId::new(id).map_err(|_| Untracked::Unreadable)?;
+        let mut new = NewSession::new(id.clone(), wire.name(), model.clone(), at.ms());
+        new.title = asked.first.as_ref().map(title).unwrap_or_default();
+        new.parent = parent.as_ref().map(|(count, parent)| ForkPoint {
+            session: parent.id.clone(),
+            message_count: *count as u64,
+        });
+        let mut begun = Begun {
+            id: id.clone(),
+            tenant: asked.tenant,
+            wire,
+            model,
+            engine: Engine::new(settings),
+            known: Vec::new(),
+            kept: Kept::default(),
+            present: KeptAdoption::default(),
+            epoch_stored: 0,
+            costs: Costs::default(),
+            health: self.shared.archive.create(new),
+        };
+        if let Some((count, parent)) = &parent {
+            inherit(&mut begun, asked, parent, *count, at)?;
+        }
+        self.shared.metrics.session_begun(parent.is_some());
+        Ok(self.insert(prefix, Tracked::new(Arc::clone(&self.shared), begun)))
+    }
+
+    /// Keeps a session in memory; the one that is there already, if it is.
+    fn insert(&self, prefix: &str, session: Arc<Tracked>) -> Arc<Tracked> {
+        let mut inner = self.inner();
+        let entries = inner.live.entry(prefix.to_owned()).or_default();
+        if let Some(there) = entries.iter().find(|entry| entry.session.id == session.id) {
+            return Arc::clone(&there.session);
+        }
+        entries.push(Entry {
+            session: Arc::clone(&session),
+            used_at: Instant::now(),
+        });
+        inner.count += 1;
+        let id = session.id.clone();
+        let stored = inner.stored.entry(prefix.to_owned()).or_default();
+        if !stored.contains(&id) {
+            stored.push(id);
+        }
+        if inner.count > self.shared.config.limits.sessions_max {
+            self.evict(&mut inner);
+        }
+        session
+    }
+
+    /// Lets the sessions go that were not used for the longest time.
+    fn evict(&self, inner: &mut Inner) {
+        let mut by_use: Vec<(Instant, String, Arc<Tracked>)> = inner
+            .live
+            .iter()
+            .flat_map(|(prefix, entries)| {
+                entries
+                    .iter()
+                    .map(|entry| (entry.used_at, prefix.clone(), Arc::clone(&entry.session)))
+            })
+            .collect();
+        by_use.sort_by_key(|(used_at, _, _)| *used_at);
+        // Some at a time, so that this is not done for each new one.
+        let goal = self.shared.config.limits.sessions_max * 9 / 10;
+        let excess = inner.count.saturating_sub(goal);
+        for (_, prefix, session) in by_use.into_iter().take(excess) {
+            // Who holds it besides is a request that is under way.
+            if Arc::strong_count(&session) > 2 || !session.is_idle() {
+                continue;
+            }
+            if let Some(entries) = inner.live.get_mut(&prefix) {
+                entries.retain(|entry| !Arc::ptr_eq(&entry.session, &session));
+                if entries.is_empty() {
+                    inner.live.remove(&prefix);
+                }
+            }
+            inner.count -= 1;
+            self.shared.archive.close(&session.id);
+        }
+    }
+
+    /// Takes a session out of memory: the next request loads what is stored of it.
+    pub(crate) async fn forget(&self, id: &SessionId) {
+        let gone = {
+            let mut inner = self.inner();
+            let Some(prefix) = prefix_of(id).map(str::to_owned) else {
+                return;
+            };
+            let Some(entries) = inner.live.get_mut(&prefix) else {
+                return;
+            };
+            let at = entries.iter().position(|entry| entry.session.id == *id);
+            let Some(at) = at else { return };
+            let gone = entries.remove(at);
+            if entries.is_empty() {
+                inner.live.remove(&prefix);
+            }
+            inner.count -= 1;
+            gone.session
+        };
+        gone.stop();
+        self.shared.archive.closed(id).await;
+    }
+
+    /// Sessions in memory.
+    pub(crate) fn count(&self) -> usize {
+        self.inner().count
+    }
+
+    /// Gives up what runs beside all sessions, and the right to write them once everything is stored.
+    pub(crate) async fn close(&self) {
+        let all: Vec<Arc<Tracked>> = {
+            let mut inner = self.inner();
+            inner.count = 0;
+            let live = std::mem::take(&mut inner.live);
+            live.into_values()
+                .flatten()
+                .map(|entry| entry.session)
+                .collect()
+        };
+        for session in &all {
+            session.stop();
+            self.shared.archive.close(&session.id);
+        }
+        if let Some(last) = all.last() {
+            self.shared.archive.closed(&last.id).await;
+        }
+    }
+}
+
+/// Adds what both have in common, and the parent's memory, if it stands for no more.
+fn inherit(
+    begun: &mut Begun,
+    asked: &Asked,
+    parent: &Tracked,
+    count: usize,
+    at: throughline_engine::Time,
+) -> Result<(), Untracked> {
+    let mut memory = parent.memory_within(count);
+    let mut reader = asked.incoming.reader.clone();
+    for index in 0..=count {
+        if let Some((inherited, _)) = memory.take_if(|(memory, _)| memory.cover.messages == index) {
+            begun.engine.handle(at, Input::Given(Box::new(inherited)));
+        }
+        if index == count {
+            break;
+        }
+        let Some(span) = reader.next()? else { break };
+        let text = reader.message(span);
+        let message = parsed(text).ok_or(Untracked::Unreadable)?;
+        begun.engine.handle(at, Input::Appended(message));
+        begun.known.push(Known::seen(begun.engine.digest(), text));
+    }
+    Ok(())
+}
+
+fn present(snapshot: &Snapshot) -> KeptAdoption {
+    KeptAdoption {
+        version: snapshot
+            .version
+            .as_ref()
+            .map(|version| version.memory.version),
+        quoted: snapshot
+            .adoption
+            .as_ref()
+            .and_then(|adoption| adoption.quoted),
+        removed_tokens: 0,
+    }
+}
+
+/// Whether the model has said something in it already.
+pub(crate) fn has_history(incoming: &Incoming) -> bool {
+    let mut reader = incoming.reader.clone();
+    while let Ok(Some(span)) = reader.next() {
+        let text = reader.message(span);
+        if text.contains("\"assistant\"") || text.contains("_call") {
+            return true;
+        }
+    }
+    false
+}
+
+/// The beginning of what the user said first, without secrets.
+fn title(message: &Message) -> String {
+    let texts: Vec<String> = message
+        .texts()
+        .map(|text| text.decode().into_owned())
+        .collect();
+    // Agents put notes of their own before what was said.
+    let said = texts
+        .iter()
+        .rfind(|text| !text.trim_start().starts_with('<'))
+        .or(texts.last())
+        .map(String::as_str)
+        .unwrap_or_default();
+    let line = said.trim().lines().next().unwrap_or_default();
+    let line: String = line.chars().take(TITLE_CHARS * 2).collect();
+    let line = Redactor::embedded().redact(&line).into_owned();
+    line.chars()
+        .filter(|c| !c.is_control())
+        .take(TITLE_CHARS)
+        .collect()
+}

@@ -1,0 +1,158 @@
+//! One session that is tracked: its engine, what is known of its messages, and what the engine wants done.
+//!
+//! A lock is held while decisions are made, which takes microseconds, and never across a wait.
+
+mod answered;
+mod effects;
+mod request;
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytestring::ByteString;
+use http::HeaderMap;
+use throughline::Costs;
+use throughline::driver::{Kept, KeptAdoption};
+use throughline_engine::{Engine, Plan, Ticket};
+use throughline_store::{Change, SessionId};
+use throughline_transcript::wire::Wire;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::request::{Incoming, Planned, Rewind, Settled, answer_limit};
+use crate::archive::Health;
+use crate::headers::Tenant;
+use crate::known::Known;
+use crate::shared::Shared;
+use crate::updates::Account;
+
+/// A session.
+pub(crate) struct Tracked {
+    pub(crate) id: SessionId,
+    pub(crate) tenant: Tenant,
+    shared: Arc<Shared>,
+    account: Arc<Account>,
+    health: Health,
+    state: Mutex<State>,
+}
+
+/// What is known of it.
+pub(crate) struct State {
+    wire: Wire,
+    model: String,
+    engine: Engine,
+    /// All messages, those of an answer that no request has had yet at the end.
+    known: Vec<Known>,
+    /// Messages of such an answer.
+    unconfirmed: usize,
+    /// Number of the last request.
+    number: u64,
+    in_flight: usize,
+    /// What the requests say besides their messages, as a hash.
+    head: u64,
+    kept: Kept,
+    present: KeptAdoption,
+    epoch_stored: u64,
+    costs: Costs,
+    removed_tokens: u64,
+    /// What the last request was made of.
+    plan: Option<Plan>,
+    /// Who waits for one.
+    waiting: Option<oneshot::Sender<Plan>>,
+    updates: HashMap<Ticket, CancellationToken>,
+    /// What an update can share with the conversation.
+    live: Option<Live>,
+    changes: Vec<Change>,
+    /// Whether what requests are made of has changed since the last was planned.
+    has_swapped: bool,
+}
+
+/// The last request as it went to the provider: what an update can share with it, and with whose credential.
+pub(crate) struct Live {
+    pub(crate) base: String,
+    pub(crate) headers: Arc<HeaderMap>,
+    /// The body, until its answer has come.
+    pub(crate) body: Option<ByteString>,
+    /// Messages that it stands for.
+    pub(crate) end: usize,
+}
+
+/// What a session begins with.
+pub(crate) struct Begun {
+    pub(crate) id: SessionId,
+    pub(crate) tenant: Tenant,
+    pub(crate) wire: Wire,
+    pub(crate) model: String,
+    pub(crate) engine: Engine,
+    pub(crate) known: Vec<Known>,
+    pub(crate) kept: Kept,
+    pub(crate) present: KeptAdoption,
+    pub(crate) epoch_stored: u64,
+    pub(crate) costs: Costs,
+    pub(crate) health: Health,
+}
+
+impl Tracked {
+    pub(crate) fn new(shared: Arc<Shared>, begun: Begun) -> Arc<Self> {
+        let account = shared.accounts.of(begun.tenant);
+        let costs = Costs {
+            without_compaction: begun.kept.compared.without(),
+            ..begun.costs
+        };
+        Arc::new(Self {
+            id: begun.id,
+            tenant: begun.tenant,
+            shared,
+            account,
+            health: begun.health,
+            state: Mutex::new(State {
+                wire: begun.wire,
+                model: begun.model,
+                engine: begun.engine,
+                known: begun.known,
+                unconfirmed: 0,
+                number: 0,
+                in_flight: 0,
+                head: 0,
+                removed_tokens: begun.kept.compared.removed_tokens,
+                kept: begun.kept,
+                present: begun.present,
+                epoch_stored: begun.epoch_stored,
+                costs,
+                plan: None,
+                waiting: None,
+                updates: HashMap::new(),
+                live: None,
+                changes: Vec::new(),
+                has_swapped: false,
+            }),
+        })
+    }
+
+    /// Whether what happens can still be stored.
+    pub(crate) fn is_healthy(&self) -> bool {
+        self.health.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn account(&self) -> &Arc<Account> {
+        &self.account
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether nothing of it is under way, so that it can leave memory.
+    pub(crate) fn is_idle(&self) -> bool {
+        let state = self.state();
+        state.in_flight == 0 && state.updates.is_empty()
+    }
+
+    /// Gives up what runs beside it.
+    pub(crate) fn stop(&self) {
+        for (_, stop) in self.state().updates.drain() {
+            stop.cancel();
+        }
+    }
+}

@@ -1,0 +1,506 @@
+//! A request comes: how far it goes along with what is known, and what is to be sent for it.
+
+use std::sync::Arc;
+
+use throughline::driver;
+use throughline_engine::{Input, Pin, Plan, Time};
+use throughline_memory::document::Memory;
+use throughline_store::Change;
+use throughline_transcript::json::Raw;
+use throughline_transcript::message::{Message, Role};
+use throughline_transcript::outline::{Outline, OutlineError, Piece, Reader, Span};
+use throughline_transcript::request::{message, without_thinking};
+use throughline_transcript::wire::Wire;
+use tokio::sync::oneshot;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{Live, State, Tracked};
+use crate::config::Config;
+use crate::known::{Followed, Known, follow, parsed};
+
+/// A request, taken apart up to its first message that a memory may stand for.
+#[derive(Clone)]
+pub(crate) struct Incoming {
+    pub(crate) wire: Wire,
+    pub(crate) reader: Reader,
+    /// Instructions at the beginning of the list: they stay, whatever is covered.
+    pub(crate) lead: Vec<Span>,
+}
+
+impl Incoming {
+    /// The whole body.
+    ///
+    /// # Errors
+    /// If it is no JSON.
+    pub(crate) fn outline(&self) -> Result<Outline, OutlineError> {
+        self.reader.clone().finish()
+    }
+}
+
+/// What comes of a request.
+pub(crate) enum Planned {
+    /// This session is not the one: so many messages go along.
+    Other(usize),
+    /// It has a plan, or will have.
+    Taken(Box<Taken>),
+}
+
+/// A request that belongs to the session.
+pub(crate) struct Taken {
+    pub(crate) number: u64,
+    outline: Outline,
+    lead: Vec<Span>,
+    spans: Vec<Span>,
+    plan: Option<Plan>,
+    later: Option<oneshot::Receiver<Plan>>,
+    has_swapped: bool,
+}
+
+/// What is to be sent.
+pub(crate) struct Settled {
+    pub(crate) number: u64,
+    /// The body, if it is not the client's.
+    pub(crate) body: Option<String>,
+    pub(crate) plan: Option<Plan>,
+    pub(crate) outline: Outline,
+    pub(crate) has_swapped: bool,
+    pub(crate) messages: usize,
+}
+
+/// How far back a request may go for it to be the same session still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rewind {
+    /// Over the last turn: the user has edited it, or asks again.
+    LastTurn,
+    /// As far as the memory allows: the client says that it is this session.
+    ToTheMemory,
+}
+
+impl Tracked {
+    /// How many messages of a request are those of the session.
+    pub(crate) fn matches(&self, incoming: &Incoming) -> Result<usize, OutlineError> {
+        let state = self.state();
+        if state.wire != incoming.wire {
+            return Ok(0);
+        }
+        follow(&state.known, incoming.reader.clone()).map(|followed| followed.count())
+    }
+
+    /// Takes a request in, if it is one of the session.
+    ///
+    /// # Errors
+    /// If the body is no JSON, or what should be a message is none.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        incoming: &Incoming,
+        rewind: Rewind,
+        is_new: bool,
+    ) -> Result<Planned, OutlineError> {
+        let mut state = self.state();
+        if state.wire != incoming.wire {
+            return Ok(Planned::Other(0));
+        }
+        let followed = follow(&state.known, incoming.reader.clone())?;
+        let count = followed.count();
+        if !is_new && !state.goes_on(count, rewind) {
+            return Ok(Planned::Other(count));
+        }
+        // Everything is read before anything is changed.
+        let Some(read) = rest(followed)? else {
+            return Ok(Planned::Other(count));
+        };
+        let Rest {
+            spans,
+            added,
+            outline,
+            followed,
+        } = read;
+        followed.teach(&mut state.known);
+        let at = self.shared.clock.now();
+        state.cut_to(count, at);
+        state.unconfirmed = 0;
+        state.configure(&self.shared.config, &outline, &incoming.lead, at);
+        for (text, read) in added {
+            state.add(&text, read, at, true);
+        }
+        state.number += 1;
+        state.in_flight += 1;
+        state.has_swapped = false;
+        state.plan = None;
+        // The one before, if it still waits, is overtaken.
+        state.waiting = None;
+        state.engine.handle(at, Input::RequestWanted);
+        self.drain(&mut state);
+        let number = state.number;
+        let plan = state.plan.clone();
+        let later = plan.is_none().then(|| {
+            let (told, later) = oneshot::channel();
+            state.waiting = Some(told);
+            later
+        });
+        Ok(Planned::Taken(Box::new(Taken {
+            number,
+            outline,
+            lead: incoming.lead.clone(),
+            spans,
+            plan,
+            later,
+            has_swapped: state.has_swapped,
+        })))
+    }
+
+    /// The provider says that the request is too large: what is to be sent instead, if anything smaller can be.
+    pub(crate) fn too_large(
+        self: &Arc<Self>,
+        settled: &Settled,
+        incoming: &Incoming,
+        window: Option<u64>,
+    ) -> Option<Box<Taken>> {
+        let mut state = self.state();
+        if state.number != settled.number {
+            return None;
+        }
+        let at = self.shared.clock.now();
+        state.plan = None;
+        state.engine.handle(at, Input::Overflowed { window });
+        state.engine.handle(at, Input::RequestWanted);
+        self.drain(&mut state);
+        let plan = state.plan.clone();
+        let later = plan.is_none().then(|| {
+            let (told, later) = oneshot::channel();
+            state.waiting = Some(told);
+            later
+        });
+        let mut spans = Vec::new();
+        let mut reader = incoming.reader.clone();
+        while let Ok(Some(span)) = reader.next() {
+            spans.push(span);
+        }
+        Some(Box::new(Taken {
+            number: settled.number,
+            outline: settled.outline.clone(),
+            lead: incoming.lead.clone(),
+            spans,
+            plan,
+            later,
+            has_swapped: state.has_swapped,
+        }))
+    }
+
+    /// Waits for the plan of a request if there is none yet, as long as a draft may take, and writes what it says.
+    pub(crate) async fn settle(self: &Arc<Self>, taken: Box<Taken>) -> Settled {
+        let Taken {
+            number,
+            outline,
+            lead,
+            spans,
+            mut plan,
+            later,
+            mut has_swapped,
+        } = *taken;
+        if let Some(later) = later {
+            let waited = tokio::time::timeout(self.shared.config.limits.draft_wait, later).await;
+            plan = match waited {
+                Ok(Ok(plan)) => Some(plan),
+                // Overtaken by another request.
+                Ok(Err(_)) => None,
+                Err(_) => self.waited_enough(number),
+            };
+            has_swapped |= self.state().has_swapped;
+        }
+        let body = plan
+            .as_ref()
+            .and_then(|plan| written(&outline, &lead, &spans, plan));
+        Settled {
+            number,
+            body,
+            plan,
+            outline,
+            has_swapped,
+            messages: spans.len(),
+        }
+    }
+
+    fn waited_enough(self: &Arc<Self>, number: u64) -> Option<Plan> {
+        let mut state = self.state();
+        if state.number != number {
+            return None;
+        }
+        state.waiting = None;
+        let at = self.shared.clock.now();
+        state.engine.handle(at, Input::WaitedEnough);
+        self.drain(&mut state);
+        state.plan.clone()
+    }
+
+    /// What a request that only counts would be, if it goes along with the session up to what the memory stands for.
+    pub(crate) fn counted(&self, incoming: &Incoming) -> Result<Option<String>, OutlineError> {
+        let state = self.state();
+        let Some(plan) = state
+            .plan
+            .clone()
+            .filter(|plan| plan.first > 0 || plan.memory.is_some())
+        else {
+            return Ok(None);
+        };
+        let followed = follow(&state.known, incoming.reader.clone())?;
+        drop(state);
+        if followed.count() < plan.first {
+            return Ok(None);
+        }
+        let Some(Rest { spans, outline, .. }) = rest(followed)? else {
+            return Ok(None);
+        };
+        Ok(written(&outline, &incoming.lead, &spans, &plan))
+    }
+
+    /// Tokens that swaps have taken out of the requests.
+    pub(crate) fn removed_tokens(&self) -> u64 {
+        self.state().removed_tokens
+    }
+
+    /// A session begins with the memory of another, if it stands for no more than what both have in common.
+    pub(crate) fn memory_within(&self, messages: usize) -> Option<(Memory, Vec<Pin>)> {
+        let state = self.state();
+        let version = state.engine.memory()?;
+        (version.cover() <= messages && version.cover() > 0)
+            .then(|| (version.memory.clone(), state.engine.pins().to_vec()))
+    }
+
+    /// A request goes to the provider like this.
+    pub(crate) fn sent(&self, number: u64, live: Live) {
+        let mut state = self.state();
+        if state.number == number {
+            state.live = Some(live);
+        }
+    }
+}
+
+/// What a request has behind the messages that are known.
+struct Rest {
+    spans: Vec<Span>,
+    added: Vec<(String, Message)>,
+    outline: Outline,
+    followed: Followed,
+}
+
+/// `None` if something is no message.
+fn rest(mut followed: Followed) -> Result<Option<Rest>, OutlineError> {
+    let mut spans = std::mem::take(&mut followed.spans);
+    let mut added = Vec::new();
+    let mut next = followed.next.take();
+    loop {
+        let span = match next.take() {
+            Some(span) => span,
+            None => match followed.reader.next()? {
+                Some(span) => span,
+                None => break,
+            },
+        };
+        let text = followed.reader.message(span);
+        let Some(read) = parsed(text) else {
+            return Ok(None);
+        };
+        added.push((text.to_owned(), read));
+        spans.push(span);
+    }
+    let outline = followed.reader.clone().finish()?;
+    Ok(Some(Rest {
+        spans,
+        added,
+        outline,
+        followed,
+    }))
+}
+
+/// The body that a plan means; `None` if it is the client's own.
+fn written(outline: &Outline, lead: &[Span], spans: &[Span], plan: &Plan) -> Option<String> {
+    let wire = outline.wire();
+    let tail = spans.get(plan.first..)?;
+    let mut has_changed = plan.memory.is_some() || plan.first > 0;
+    let mut pieces = Vec::with_capacity(tail.len());
+    for (index, span) in (plan.first..).zip(tail) {
+        let piece = Piece::Kept(*span);
+        if index >= plan.thinking_from || wire != Wire::Anthropic {
+            pieces.push(piece);
+            continue;
+        }
+        let text = outline.body().get(span.start..span.end)?;
+        if memchr::memmem::find(text.as_bytes(), b"thinking").is_none() {
+            pieces.push(piece);
+            continue;
+        }
+        let raw = Raw::parse(text.to_owned()).ok()?;
+        match without_thinking(&raw) {
+            Some(rest) if rest == raw => pieces.push(piece),
+            Some(rest) => {
+                has_changed = true;
+                pieces.push(Piece::Other(rest));
+            }
+            None => has_changed = true,
+        }
+    }
+    if !has_changed {
+        return None;
+    }
+    let memory = plan
+        .memory
+        .as_deref()
+        .map(|memory| message::user(wire, memory));
+    // What the operator said in the midst of the conversation holds on.
+    let said: Vec<Raw> = spans[..plan.first]
+        .iter()
+        .filter_map(|span| {
+            let text = outline.body().get(span.start..span.end)?;
+            let is_operators = memchr::memmem::find(text.as_bytes(), b"\"system\"").is_some()
+                || memchr::memmem::find(text.as_bytes(), b"\"developer\"").is_some();
+            let read = is_operators.then(|| parsed(text)).flatten()?;
+            if read.role != Role::System {
+                return None;
+            }
+            Some(match wire {
+                // Anthropic takes them in certain places only.
+                Wire::Anthropic => message::user(wire, &operators_words(&read)),
+                Wire::OpenAiChat | Wire::OpenAiResponses => Raw::parse(text.to_owned()).ok()?,
+            })
+        })
+        .collect();
+    let inserted: Vec<&str> = memory.iter().chain(&said).map(Raw::as_str).collect();
+    Some(outline.replaced(lead, &inserted, &pieces))
+}
+
+fn operators_words(message: &Message) -> String {
+    let texts: Vec<_> = message.texts().map(|text| text.decode()).collect();
+    format!(
+        "Instruction of the operator, still in force:\n{}",
+        texts.join("\n")
+    )
+}
+
+impl State {
+    /// Whether a request of which so many messages are known is the next of this session.
+    fn goes_on(&self, count: usize, rewind: Rewind) -> bool {
+        let confirmed = self.known.len() - self.unconfirmed;
+        if count >= confirmed {
+            return true;
+        }
+        if count < self.engine.status().cover || count == 0 || self.in_flight > 0 {
+            return false;
+        }
+        match rewind {
+            Rewind::ToTheMemory => true,
+            Rewind::LastTurn => self.last_turn() <= count,
+        }
+    }
+
+    /// Index of the message with which the last turn begins.
+    fn last_turn(&self) -> usize {
+        let first = self.engine.messages() - self.engine.tail().len();
+        self.engine
+            .tail()
+            .iter()
+            .rposition(|message| message.begins_turn())
+            .map_or(first, |at| first + at)
+    }
+
+    /// Lets go of messages that the client no longer has.
+    fn cut_to(&mut self, count: usize, at: Time) {
+        if count >= self.known.len() {
+            return;
+        }
+        self.known.truncate(count);
+        self.changes.push(Change::Truncate {
+            to_count: count as u64,
+        });
+        self.engine.handle(at, Input::Truncated { messages: count });
+    }
+
+    /// Adds a message at the end.
+    pub(super) fn add(&mut self, text: &str, message: Message, at: Time, is_sent: bool) {
+        let mut message = message;
+        message.at_ms = Some(at.ms());
+        let expected_count = self.known.len() as u64;
+        let kept = message.clone();
+        self.engine.handle(at, Input::Appended(message));
+        let chain = self.engine.digest();
+        let row = driver::row(text, &kept, chain, at, self.engine.settings());
+        self.changes.push(Change::Append {
+            expected_count,
+            messages: vec![row],
+        });
+        self.known.push(if is_sent {
+            Known::seen(chain, text)
+        } else {
+            Known::unseen(chain)
+        });
+    }
+
+    /// Takes in what a request says besides its messages.
+    fn configure(&mut self, config: &Config, outline: &Outline, lead: &[Span], at: Time) {
+        let model = outline
+            .field("model")
+            .and_then(|model| model.as_text())
+            .map(|model| model.decode().into_owned())
+            .unwrap_or_default();
+        let mut is_changed = false;
+        if model != self.model {
+            self.model.clone_from(&model);
+            let limit = answer_limit(outline);
+            let settings = config.settings(self.wire, &model, limit);
+            self.engine
+                .handle(at, Input::Configured(Box::new(settings)));
+            self.changes.push(Change::Model(model));
+            is_changed = true;
+        }
+        let mut head = 0u64;
+        let mut bytes = 0u64;
+        for (name, value) in outline.fields() {
+            bytes += (name.len() + value.len() + 4) as u64;
+            if matches!(name, "system" | "tools" | "instructions" | "model") {
+                head = head.rotate_left(7) ^ xxh3_64(value.as_str().as_bytes());
+            }
+        }
+        let lead_text = |span: &Span| outline.body().get(span.start..span.end).unwrap_or_default();
+        for span in lead {
+            let text = lead_text(span);
+            bytes += text.len() as u64;
+            head = head.rotate_left(7) ^ xxh3_64(text.as_bytes());
+        }
+        if head == self.head {
+            return;
+        }
+        is_changed |= self.head != 0;
+        self.head = head;
+        let counter = self.engine.settings().counter;
+        let mut tokens = outline
+            .field("tools")
+            .map_or(0, |tools| counter.tools(tools));
+        for name in ["system", "instructions"] {
+            tokens += outline
+                .field(name)
+                .map_or(0, |value| counter.text(value.as_str()));
+        }
+        for span in lead {
+            tokens += counter.text(lead_text(span));
+        }
+        self.engine.handle(
+            at,
+            Input::Overhead {
+                tokens: tokens as u64,
+                bytes,
+            },
+        );
+        if is_changed {
+            self.engine.handle(at, Input::FrameChanged);
+        }
+        let head = outline.replaced(lead, &[], &[]);
+        self.changes.push(Change::Head(head.into_bytes().into()));
+    }
+}
+
+/// The limit of the answer, tokens.
+pub(crate) fn answer_limit(outline: &Outline) -> Option<u64> {
+    throughline_transcript::request::limit_names(outline.wire())
+        .iter()
+        .find_map(|name| outline.field(name)?.as_u64())
+}

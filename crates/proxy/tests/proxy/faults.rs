@@ -1,0 +1,102 @@
+//! What goes wrong on either side.
+
+use http::StatusCode;
+use serde_json::json;
+use throughline_simulator::Options;
+use throughline_transcript::wire::Wire;
+
+use crate::world::{Client, World, chatter, config};
+
+fn options(faults: &str) -> Options {
+    let mut options = Options::new(3).without_latency();
+    options.faults = faults.parse().unwrap();
+    options
+}
+
+/// An error after the head breaks the stream, for the client as for everybody; nothing of it is taken for an answer.
+#[tokio::test(start_paused = true)]
+async fn a_broken_answer_never_looks_whole() {
+    for wire in Wire::ALL {
+        let world = World::new(options("cut=2@1")).await;
+        let mut client = Client::new(wire);
+        client
+            .messages
+            .push(json!({"role": "user", "content": "Write a long poem."}));
+        let got = world.ask(client.request()).await;
+        assert_eq!(got.status, StatusCode::OK);
+        assert!(!got.is_whole, "{got:?}");
+        let text = String::from_utf8(got.body.to_vec()).unwrap();
+        for end in ["message_stop", "[DONE]", "response.completed"] {
+            assert!(!text.contains(end), "{text}");
+        }
+        // The same again is the same session, and is answered.
+        let again = world.ask(client.request()).await;
+        assert!(again.is_whole);
+        assert_eq!(
+            again.told("x-throughline-session"),
+            got.told("x-throughline-session")
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_pass_with_their_headers_and_are_not_repeated_here() {
+    for (fault, status) in [
+        ("429=30@1", StatusCode::TOO_MANY_REQUESTS),
+        ("500@1", StatusCode::INTERNAL_SERVER_ERROR),
+    ] {
+        let world = World::new(options(fault)).await;
+        let mut client = Client::new(Wire::Anthropic);
+        client
+            .messages
+            .push(json!({"role": "user", "content": "Hello."}));
+        let got = world.ask(client.request()).await;
+        assert_eq!(got.status, status);
+        assert_eq!(got.json()["type"], "error");
+        if fault.starts_with("429") {
+            assert_eq!(got.told("retry-after"), Some("30"));
+        }
+        assert_eq!(world.provider.ledger().len(), 1);
+        client.messages.pop();
+        client.say(&world, "Hello.").await;
+    }
+}
+
+/// A window that is smaller than anybody knew: the request is made smaller and sent once more.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_too_large_is_sent_again_with_a_memory() {
+    for wire in Wire::ALL {
+        let mut options = Options::new(3).without_latency();
+        options.window = Some(20_000);
+        let mut config = config();
+        config.window = None;
+        let world = World::with(options, config).await;
+        let mut client = Client::new(wire);
+        client.say(&world, "Remember: the port is 8431.").await;
+        let mut retried = false;
+        for turn in 0..60 {
+            let got = client.say(&world, &chatter(turn, 60)).await;
+            retried |= got.told("x-throughline") == Some("rewritten");
+        }
+        assert!(retried);
+        let refused = world.refused();
+        assert!((1..=3).contains(&refused), "{wire}: {refused}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upstream_that_cannot_be_reached_is_said_in_the_clients_format() {
+    let world = World::new(options("cut=0@1")).await;
+    let mut client = Client::new(Wire::Anthropic);
+    client
+        .messages
+        .push(json!({"role": "user", "content": "Hello."}));
+    let got = world.ask(client.request()).await;
+    assert!(
+        got.status == StatusCode::BAD_GATEWAY || !got.is_whole,
+        "{got:?}"
+    );
+    if got.status == StatusCode::BAD_GATEWAY {
+        assert_eq!(got.json()["error"]["type"], "api_error");
+    }
+}

@@ -1,0 +1,161 @@
+//! Which session a request belongs to.
+
+use serde_json::json;
+use throughline_proxy::Config;
+use throughline_proxy::config::Tenants;
+use throughline_simulator::Options;
+use throughline_transcript::wire::Wire;
+
+use crate::world::{Client, Got, World, chatter, config};
+
+fn session(got: &Got) -> String {
+    got.told("x-throughline-session").unwrap().to_owned()
+}
+
+async fn world() -> World {
+    World::new(Options::new(3).without_latency()).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_is_one_session_however_its_messages_are_written() {
+    for wire in Wire::ALL {
+        let world = world().await;
+        let mut client = Client::new(wire);
+        let first = session(&client.say(&world, "Hello.").await);
+        assert_eq!(session(&client.say(&world, "And now?").await), first);
+        // A cache marker moves, a text becomes a block, a message is sent again.
+        client.marks_cache = false;
+        assert_eq!(session(&client.say(&world, "Again.").await), first);
+        let again = world.ask(client.request_without_answer()).await;
+        assert_eq!(session(&again), first);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn tenants_do_not_share_sessions() {
+    let world = world().await;
+    let mut one = Client::new(Wire::Anthropic);
+    let mut other = one.clone();
+    other.key = "key-2".to_owned();
+    let first = session(&one.say(&world, "Hello.").await);
+    assert_ne!(session(&other.say(&world, "Hello.").await), first);
+    // The same history under another key.
+    let mut stolen = one.clone();
+    stolen.key = "key-2".to_owned();
+    assert_ne!(session(&stolen.say(&world, "More.").await), first);
+    stolen
+        .headers
+        .push(("x-throughline-session".to_owned(), "mine".to_owned()));
+    one.headers.clone_from(&stolen.headers);
+    let named = session(&one.say(&world, "More.").await);
+    assert_ne!(session(&stolen.say(&world, "More.").await), named);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_person_may_change_credentials() {
+    let config = Config {
+        tenants: Tenants::One,
+        ..config()
+    };
+    let world = World::with(Options::new(3).without_latency(), config).await;
+    let mut client = Client::new(Wire::Anthropic);
+    let first = session(&client.say(&world, "Hello.").await);
+    client.key = "key-2".to_owned();
+    assert_eq!(session(&client.say(&world, "More.").await), first);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_turn_can_be_edited_and_an_earlier_one_is_a_fork() {
+    let world = world().await;
+    let mut client = Client::new(Wire::Anthropic);
+    client.say(&world, "One.").await;
+    let kept = client.clone();
+    client.say(&world, "Two.").await;
+    let before_three = client.clone();
+    let first = session(&client.say(&world, "Three.").await);
+    // The last turn once more, in other words.
+    let mut edited = before_three.clone();
+    assert_eq!(session(&edited.say(&world, "Three, please.").await), first);
+    let mut forked = kept.clone();
+    let fork = session(&forked.say(&world, "Something else.").await);
+    assert_ne!(fork, first);
+    assert_eq!(session(&forked.say(&world, "And more.").await), fork);
+    assert_eq!(session(&edited.say(&world, "Go on.").await), first);
+    world.proxy.settle(std::time::Duration::from_secs(1)).await;
+    let id = throughline_store::SessionId::new(fork).unwrap();
+    let parent = world.store.session(&id).await.unwrap().parent.unwrap();
+    assert_eq!(
+        (parent.session.as_str(), parent.message_count),
+        (first.as_str(), 2)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fork_begins_with_the_memory_of_its_parent() {
+    let world = world().await;
+    let mut client = Client::new(Wire::Anthropic);
+    client.say(&world, "Remember: the port is 8431.").await;
+    let mut turn = 0;
+    let first = loop {
+        turn += 1;
+        let got = client.say(&world, &chatter(turn, 60)).await;
+        if got.told("x-throughline-epoch") == Some("1") {
+            break session(&got);
+        }
+    };
+    let mut branch = client.clone();
+    client.say(&world, "One way.").await;
+    client.say(&world, "On this way.").await;
+    let got = branch.say(&world, "Another way.").await;
+    assert_ne!(session(&got), first);
+    assert_eq!(got.told("x-throughline"), Some("rewritten"), "{got:?}");
+    assert!(world.last_body().contains("8431"));
+    assert_eq!(world.refused(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_compacts_by_itself_begins_anew() {
+    let world = world().await;
+    let mut client = Client::new(Wire::Anthropic);
+    let first = session(&client.say(&world, "Hello.").await);
+    client.messages =
+        vec![json!({"role": "user", "content": "Summary of the conversation: we said hello."})];
+    let got = client.say(&world, "Go on.").await;
+    assert_ne!(session(&got), first);
+    assert_eq!(got.told("x-throughline"), Some("tracked"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn parallel_requests_of_one_conversation_do_not_mix() {
+    let world = World::new(Options::new(3)).await;
+    let mut client = Client::new(Wire::Anthropic);
+    client.say(&world, "Hello.").await;
+    let mut clients: Vec<Client> = (0..5).map(|_| client.clone()).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        let text = format!("Branch {number}.");
+        client
+            .messages
+            .push(json!({"role": "user", "content": text}));
+    }
+    let answers =
+        futures::future::join_all(clients.iter().map(|client| world.ask(client.request()))).await;
+    let mut sessions: Vec<String> = answers.iter().map(session).collect();
+    sessions.sort();
+    sessions.dedup();
+    assert_eq!(sessions.len(), 5, "{sessions:?}");
+}
+
+impl Client {
+    /// The last request once more.
+    fn request_without_answer(&self) -> http::Request<http_body_util::Full<bytes::Bytes>> {
+        let mut client = self.clone();
+        while client
+            .messages
+            .last()
+            .is_some_and(|last| last["role"] != "user")
+        {
+            client.messages.pop();
+        }
+        client.request()
+    }
+}

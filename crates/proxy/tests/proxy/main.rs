@@ -1,0 +1,9 @@
+//! The proxy between clients and a simulated provider, in virtual time.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod faults;
+mod identity;
+mod passing;
+mod windows;
+mod world;

@@ -1,0 +1,171 @@
+//! Conversations that go on past their window.
+
+use std::time::Duration;
+
+use throughline_proxy::Config;
+use throughline_proxy::config::Updates;
+use throughline_simulator::Options;
+use throughline_transcript::json::Raw;
+use throughline_transcript::wire::Wire;
+
+use crate::world::{Client, World, chatter, config};
+
+const FACT: &str = "Remember: the deploy region is eu-north-3.";
+const QUESTION: &str = "What is the deploy region?";
+
+async fn goes_on(wire: Wire, config: Config, is_streaming: bool, epochs: u64) -> World {
+    let world = World::with(Options::new(9).without_latency(), config).await;
+    let mut client = Client::new(wire);
+    client.is_streaming = is_streaming;
+    client.say(&world, FACT).await;
+    let mut turn = 0;
+    let mut epoch = 0;
+    while epoch < epochs {
+        turn += 1;
+        assert!(turn < 400, "only {epoch} swaps in {turn} turns");
+        // A person reads and thinks.
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        let got = client.say(&world, &chatter(turn, 60)).await;
+        let told = got.told("x-throughline-epoch").unwrap_or("0");
+        epoch = told.parse().unwrap();
+    }
+    let got = client.say(&world, QUESTION).await;
+    assert_eq!(got.told("x-throughline"), Some("rewritten"), "{got:?}");
+    let answer = client.read(&got);
+    let answer = serde_json::to_string(&answer).unwrap();
+    assert!(answer.contains("eu-north-3"), "{answer}");
+    assert_eq!(world.refused(), 0);
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_windows_of_every_wire_are_passed_without_a_refusal() {
+    for wire in Wire::ALL {
+        goes_on(wire, config(), true, 10).await;
+        goes_on(wire, config(), false, 3).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn memories_are_made_with_the_clients_own_credential() {
+    for wire in Wire::ALL {
+        let config = Config {
+            updates: Updates::Client,
+            ..config()
+        };
+        let world = goes_on(wire, config, true, 4).await;
+        let ledger = world.provider.ledger();
+        let updates = ledger.iter().filter(|exchange| exchange.is_summary);
+        let metrics = world.proxy.metrics();
+        assert!(updates.count() >= 3, "{wire} {metrics}");
+        assert!(metrics.contains(r#"purpose="update""#), "{metrics}");
+    }
+}
+
+/// Within an epoch every request begins with the bytes of the one before, but for cache markers and what closes it.
+#[tokio::test(start_paused = true)]
+async fn requests_of_an_epoch_are_prefixes_of_each_other() {
+    for wire in Wire::ALL {
+        let world = World::new(Options::new(3).without_latency()).await;
+        let mut client = Client::new(wire);
+        client.marks_cache = false;
+        let mut before: Option<(String, Vec<String>)> = None;
+        let mut compared = 0;
+        for turn in 0..60 {
+            let got = client.say(&world, &chatter(turn, 60)).await;
+            let epoch = got.told("x-throughline-epoch").unwrap().to_owned();
+            let body = world.last_body();
+            let messages = messages_of(&body);
+            if let Some((epoch_before, messages_before)) = &before
+                && *epoch_before == epoch
+            {
+                compared += 1;
+                assert!(
+                    messages.starts_with(messages_before),
+                    "{wire} turn {turn}\n{messages_before:#?}\n{messages:#?}"
+                );
+            }
+            before = Some((epoch, messages));
+        }
+        assert!(compared > 20, "{compared}");
+    }
+}
+
+/// A restart changes nothing of what the provider is sent.
+#[tokio::test(start_paused = true)]
+async fn a_restart_keeps_the_prefix() {
+    for wire in Wire::ALL {
+        let mut world = World::new(Options::new(3).without_latency()).await;
+        let mut client = Client::new(wire);
+        let mut epoch = String::from("0");
+        let mut turn = 0;
+        while epoch != "2" {
+            turn += 1;
+            let got = client.say(&world, &chatter(turn, 60)).await;
+            got.told("x-throughline-epoch")
+                .unwrap()
+                .clone_into(&mut epoch);
+        }
+        client
+            .messages
+            .push(serde_json::json!({"role": "user", "content": "Go on."}));
+        let before = world.ask(client.request()).await;
+        let sent_before = world.last_body();
+        world.restart().await;
+        let after = world.ask(client.request()).await;
+        assert_eq!(world.last_body(), sent_before, "{wire}");
+        assert_eq!(
+            before.told("x-throughline-session"),
+            after.told("x-throughline-session")
+        );
+        assert_eq!(after.told("x-throughline"), Some("rewritten"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_are_counted_of_what_would_be_sent() {
+    let world = World::new(Options::new(3).without_latency()).await;
+    let mut client = Client::new(Wire::Anthropic);
+    let mut turn = 0;
+    loop {
+        turn += 1;
+        let got = client.say(&world, &chatter(turn, 60)).await;
+        if got.told("x-throughline-epoch") == Some("1") {
+            break;
+        }
+    }
+    let mut body: serde_json::Value = serde_json::from_str(&client.body()).unwrap();
+    let body = {
+        body["messages"]
+            .as_array_mut()
+            .unwrap()
+            .push(serde_json::json!({"role": "user", "content": "And now?"}));
+        body.as_object_mut().unwrap().remove("stream");
+        body.as_object_mut().unwrap().remove("max_tokens");
+        body.to_string()
+    };
+    let headers = [("x-api-key", "key-1"), ("anthropic-version", "2023-06-01")];
+    let count = async |path: &str| {
+        let request = crate::world::post(path, &headers, body.clone());
+        let got = world.ask(request).await;
+        got.json()["input_tokens"].as_u64().unwrap()
+    };
+    let through = count("/v1/messages/count_tokens").await;
+    let whole = count("/passthrough/v1/messages/count_tokens").await;
+    assert!(through < whole, "{through} of {whole}");
+    client
+        .messages
+        .push(serde_json::json!({"role": "user", "content": "And now?"}));
+    world.ask(client.request()).await;
+    let sent = world.provider.ledger().pop().unwrap();
+    assert_eq!(sent.usage.unwrap().prompt(), through);
+}
+
+/// The messages of a body, as they stand there.
+fn messages_of(body: &str) -> Vec<String> {
+    let body = Raw::parse(body.to_owned()).unwrap();
+    let list = body.field("messages").or(body.field("input")).unwrap();
+    list.array()
+        .map(|message| message.as_str().to_owned())
+        .collect()
+}
