@@ -10,6 +10,7 @@ mod demo;
 pub(crate) mod doctor;
 mod inspect;
 mod models;
+pub(crate) mod serve;
 pub(crate) mod sessions;
 mod simulate;
 pub(crate) mod tokens;
@@ -53,6 +54,8 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Chat(Box<chat::Chat>),
+    Serve(Box<serve::Serve>),
+    Run(Box<serve::Run>),
     Demo(Demo),
     Compact(Compact),
     Inspect(Inspect),

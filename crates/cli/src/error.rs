@@ -28,6 +28,8 @@ pub(crate) enum Ending {
     Invalid,
     /// As far as Ctrl-C let it.
     Interrupted,
+    /// As a program that was run says.
+    Code(u8),
 }
 
 impl Ending {
@@ -36,6 +38,7 @@ impl Ending {
             Self::Done => 0,
             Self::Invalid => 1,
             Self::Interrupted => 130,
+            Self::Code(code) => code,
         })
     }
 }

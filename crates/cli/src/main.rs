@@ -25,6 +25,7 @@ mod output;
 mod progress;
 mod runtime;
 mod selection;
+mod serve;
 mod sessions;
 mod simulate;
 mod storage;
@@ -52,6 +53,8 @@ fn main() -> ExitCode {
         Command::Config(arguments) => config::command::run(arguments, &console),
         Command::Doctor(arguments) => doctor::run(arguments, &console),
         Command::Models(arguments) => models::run(arguments, &console),
+        Command::Serve(arguments) => serve::run(arguments, &console),
+        Command::Run(arguments) => serve::run::run(arguments, &console),
         Command::Simulate(arguments) => simulate::run(arguments, &console),
         Command::Formats => formats::run(&console),
         Command::Completions(arguments) => completions::run(arguments, &console),

@@ -6,7 +6,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use bytestring::ByteString;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderName, HeaderValue};
-use http::{HeaderMap, Request, Response, StatusCode, request};
+use http::{HeaderMap, Request, Response, request};
 use http_body::Body as HttpBody;
 use throughline_providers::decode::{DecodeError, Decoder, read_whole};
 use throughline_providers::reply::Reply;
@@ -69,6 +69,9 @@ impl Proxy {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (head, body) = request.into_parts();
+        if let Some(answer) = self.own(&head) {
+            return answer;
+        }
         let upstreams = &self.shared.config.upstreams;
         let target = route::target(upstreams, &head.method, &head.uri, &head.headers);
         let Some(target) = target else {
@@ -159,7 +162,8 @@ impl Proxy {
         };
         let tenant = headers::Tenant::of(&head.headers, self.shared.config.tenants);
         let name = headers::named_session(&head.headers);
-        let asked = match Asked::read(wire, text, tenant, name) {
+        let run = headers::client_session(&head.headers);
+        let asked = match Asked::read(wire, text, tenant, name, run) {
             Ok(asked) => asked,
             Err(reason) => return Decided::Passed(reason.name()),
         };
@@ -229,7 +233,7 @@ impl Proxy {
         let text = ByteString::try_from(text).ok()?;
         let tenant = headers::Tenant::of(&head.headers, self.shared.config.tenants);
         let name = headers::named_session(&head.headers);
-        let asked = Asked::read(Wire::Anthropic, text, tenant, name).ok()?;
+        let asked = Asked::read(Wire::Anthropic, text, tenant, name, None).ok()?;
         let session = self.sessions.find(&asked)?;
         session.counted(&asked.incoming).ok()?
     }
@@ -622,19 +626,5 @@ fn respond(answer: &http::response::Parts, body: Body, told: &Told) -> Response<
         told.saved.map(|n| n.to_string()),
     );
     *response.headers_mut() = headers;
-    response
-}
-
-/// A response of the proxy's own with this text.
-pub(crate) fn text(
-    status: StatusCode,
-    kind: &'static str,
-    text: impl Into<Bytes>,
-) -> Response<Body> {
-    let mut response = Response::new(Body::whole(text));
-    *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(http::header::CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }

@@ -31,6 +31,7 @@ pub(crate) struct Metrics {
     saved_tokens: AtomicU64,
     tokens: Mutex<BTreeMap<(&'static str, &'static str), u64>>,
     cost_nanodollars: Mutex<BTreeMap<&'static str, u64>>,
+    without_nanodollars: AtomicU64,
 }
 
 /// Numbers that are not counted here.
@@ -41,6 +42,25 @@ pub(crate) struct Gauges {
     pub(crate) unstored_bytes: usize,
     pub(crate) commits: usize,
     pub(crate) commits_failed: usize,
+}
+
+/// What a proxy has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Requests that asked a model.
+    pub requests: u64,
+    /// Requests in which a memory stood in the place of old messages.
+    pub rewritten: u64,
+    /// Swaps.
+    pub swaps: u64,
+    /// Tokens of messages that memories stood for, over all requests.
+    pub saved_tokens: u64,
+    /// What the requests cost, by the catalogue's prices.
+    pub main: Money,
+    /// What the memories cost.
+    pub updates: Money,
+    /// What the requests would have cost with nothing left out, estimated.
+    pub without: Money,
 }
 
 fn add<K: Ord>(counts: &Mutex<BTreeMap<K, u64>>, key: K, more: u64) {
@@ -94,6 +114,36 @@ impl Metrics {
         }
         if let Some(price) = price {
             add(&self.cost_nanodollars, purpose, price.nano_dollars());
+        }
+    }
+
+    /// What a request would have cost with nothing left out.
+    pub(crate) fn without(&self, price: Money) {
+        self.without_nanodollars
+            .fetch_add(price.nano_dollars(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn report(&self) -> Report {
+        let lock = |counts: &Mutex<BTreeMap<&'static str, u64>>, key: &str| {
+            let counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+            counts.get(key).copied().unwrap_or_default()
+        };
+        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = |is: fn(&str, &str) -> bool| -> u64 {
+            requests
+                .iter()
+                .filter(|((_, done, reason), _)| is(done, reason))
+                .map(|(_, count)| count)
+                .sum()
+        };
+        Report {
+            requests: count(|_, reason| reason != "path" && reason != "count"),
+            rewritten: count(|done, reason| done == "rewritten" && reason != "count"),
+            swaps: lock(&self.events, "swapped"),
+            saved_tokens: self.saved_tokens.load(Ordering::Relaxed),
+            main: Money::from_nano_dollars(lock(&self.cost_nanodollars, "main")),
+            updates: Money::from_nano_dollars(lock(&self.cost_nanodollars, "update")),
+            without: Money::from_nano_dollars(self.without_nanodollars.load(Ordering::Relaxed)),
         }
     }
 

@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::archive::Archive;
 use crate::config::Config;
-use crate::metrics::{Gauges, Metrics};
+use crate::metrics::{Gauges, Metrics, Report};
 use crate::sessions::Sessions;
 use crate::shared::Shared;
 use crate::updates::Accounts;
@@ -71,6 +71,12 @@ impl Proxy {
             commits,
             commits_failed,
         })
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        self.shared.metrics.report()
     }
 
     /// Waits until everything that has happened is stored, at most so long.

@@ -31,6 +31,8 @@ const CANDIDATES_MAX: usize = 16;
 const PAGE_ROWS: u32 = 1_000;
 /// How long what another process has begun may be unknown here.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
+/// Runs of clients that are kept in mind.
+const RUNS_MAX: usize = 10_000;
 /// Longest title, characters.
 const TITLE_CHARS: usize = 80;
 
@@ -48,6 +50,8 @@ struct Inner {
     /// Those that are stored, by the beginning of their ids, the oldest first.
     stored: HashMap<String, Vec<SessionId>>,
     looked_at: Option<Instant>,
+    /// The last session of each run of a client.
+    runs: HashMap<(Tenant, String), SessionId>,
 }
 
 struct Entry {
@@ -96,6 +100,8 @@ pub(crate) struct Asked {
     first: Option<Message>,
     /// The name that the client has for the session.
     name: Option<String>,
+    /// The id that the client sends by itself: of a run, which may have several conversations.
+    run: Option<String>,
 }
 
 impl Asked {
@@ -105,6 +111,7 @@ impl Asked {
         body: bytestring::ByteString,
         tenant: Tenant,
         name: Option<&str>,
+        run: Option<&str>,
     ) -> Result<Self, Untracked> {
         let mut reader = Reader::new(wire, body)?;
         let mut lead: Vec<Span> = Vec::new();
@@ -136,6 +143,7 @@ impl Asked {
             },
             first,
             name: name.map(str::to_owned),
+            run: run.map(str::to_owned),
         })
     }
 
@@ -236,13 +244,13 @@ impl Sessions {
                     return Err(Untracked::Store);
                 }
                 match session.take(&asked.incoming, rewind, false)? {
-                    Planned::Other(_) => {
+                    Planned::Other => {
                         if nearest.as_ref().is_none_or(|(best, _)| *best < count) {
                             nearest = Some((count, session));
                         }
                     }
                     planned => {
-                        self.used(&prefix, &session);
+                        self.used(&prefix, &session, asked);
                         return Ok((session, planned));
                     }
                 }
@@ -283,8 +291,9 @@ impl Sessions {
             .collect()
     }
 
-    fn used(&self, prefix: &str, session: &Arc<Tracked>) {
+    fn used(&self, prefix: &str, session: &Arc<Tracked>, asked: &Asked) {
         let mut inner = self.inner();
+        inner.remember(asked, &session.id);
         if let Some(entries) = inner.live.get_mut(prefix)
             && let Some(entry) = entries
                 .iter_mut()
@@ -437,10 +446,18 @@ impl Sessions {
         let id = SessionId::new(id).map_err(|_| Untracked::Unreadable)?;
         let mut new = NewSession::new(id.clone(), wire.name(), model.clone(), at.ms());
         new.title = asked.first.as_ref().map(title).unwrap_or_default();
-        new.parent = parent.as_ref().map(|(count, parent)| ForkPoint {
-            session: parent.id.clone(),
-            message_count: *count as u64,
-        });
+        new.parent = match &parent {
+            Some((count, parent)) => Some(ForkPoint {
+                session: parent.id.clone(),
+                message_count: *count as u64,
+            }),
+            // Nothing in common but the run: the client has compacted by itself, or works on something beside it.
+            None => self.inner().of_run(asked).map(|session| ForkPoint {
+                session,
+                message_count: 0,
+            }),
+        };
+        self.inner().remember(asked, &id);
         let mut begun = Begun {
             id: id.clone(),
             tenant: asked.tenant,
@@ -561,6 +578,21 @@ impl Sessions {
         if let Some(last) = all.last() {
             self.shared.archive.closed(&last.id).await;
         }
+    }
+}
+
+impl Inner {
+    fn of_run(&self, asked: &Asked) -> Option<SessionId> {
+        let run = asked.run.clone()?;
+        self.runs.get(&(asked.tenant, run)).cloned()
+    }
+
+    fn remember(&mut self, asked: &Asked, id: &SessionId) {
+        let Some(run) = &asked.run else { return };
+        if self.runs.len() >= RUNS_MAX {
+            self.runs.clear();
+        }
+        self.runs.insert((asked.tenant, run.clone()), id.clone());
     }
 }
 

@@ -30,7 +30,6 @@ use crate::updates::Account;
 /// A session.
 pub(crate) struct Tracked {
     pub(crate) id: SessionId,
-    pub(crate) tenant: Tenant,
     shared: Arc<Shared>,
     account: Arc<Account>,
     health: Health,
@@ -102,7 +101,6 @@ impl Tracked {
         };
         Arc::new(Self {
             id: begun.id,
-            tenant: begun.tenant,
             shared,
             account,
             health: begun.health,

@@ -6,6 +6,7 @@ use throughline_engine::Input;
 use throughline_providers::reply::Reply;
 use throughline_providers::stop::Next;
 use throughline_store::Purpose;
+use throughline_transcript::catalogue::Money;
 use throughline_transcript::usage::Usage;
 
 use super::{State, Tracked};
@@ -82,9 +83,10 @@ impl Tracked {
         };
         let whole = usage.prompt() + removed;
         let model = self.shared.config.catalogue.find(&state.model);
-        state
-            .costs
-            .without_compaction
-            .add(whole, limit, usage.output, model);
+        let without = &mut state.costs.without_compaction;
+        let before = without.cost;
+        without.add(whole, limit, usage.output, model);
+        let more = without.cost.nano_dollars() - before.nano_dollars();
+        self.shared.metrics.without(Money::from_nano_dollars(more));
     }
 }

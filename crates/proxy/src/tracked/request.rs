@@ -39,8 +39,8 @@ impl Incoming {
 
 /// What comes of a request.
 pub(crate) enum Planned {
-    /// This session is not the one: so many messages go along.
-    Other(usize),
+    /// This session is not the one.
+    Other,
     /// It has a plan, or will have.
     Taken(Box<Taken>),
 }
@@ -98,16 +98,16 @@ impl Tracked {
     ) -> Result<Planned, OutlineError> {
         let mut state = self.state();
         if state.wire != incoming.wire {
-            return Ok(Planned::Other(0));
+            return Ok(Planned::Other);
         }
         let followed = follow(&state.known, incoming.reader.clone())?;
         let count = followed.count();
         if !is_new && !state.goes_on(count, rewind) {
-            return Ok(Planned::Other(count));
+            return Ok(Planned::Other);
         }
         // Everything is read before anything is changed.
         let Some(read) = rest(followed)? else {
-            return Ok(Planned::Other(count));
+            return Ok(Planned::Other);
         };
         let Rest {
             spans,

@@ -60,7 +60,7 @@ async fn answers_pass_byte_for_byte() {
 async fn what_is_no_conversation_is_passed_on() {
     let world = World::new(Options::new(3).without_latency()).await;
     let headers = [("x-api-key", "k"), ("anthropic-version", "2023-06-01")];
-    let mut check = async |body: &str, reason: &str| {
+    let check = async |body: &str, reason: &str| {
         let got = world
             .ask(post("/v1/messages", &headers, body.to_owned()))
             .await;

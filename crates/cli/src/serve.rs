@@ -1,0 +1,232 @@
+//! `throughline serve` and `throughline run`: the proxy.
+
+mod file;
+pub(crate) mod run;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use throughline::providers::credential::Credential;
+use throughline::providers::transport::{HttpTransport, Transport};
+use throughline::store::{Durability, SqliteStore, SqliteStoreOptions, Store};
+use throughline_proxy::config::{Mode, Operator, Route, Tenants, Updates};
+use throughline_proxy::{Config, Proxy};
+use throughline_transcript::wire::Wire;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::arguments::serve::{LogFormat, ModeChoice, Proxying, Serve};
+use crate::error::{Ending, Failure, Kind, reason};
+use crate::output::Console;
+use crate::{config, model, runtime, storage};
+
+/// How long answers that are under way may take to end.
+const END_WAIT: Duration = Duration::from_secs(30);
+
+pub(crate) fn run(arguments: &Serve, console: &Console) -> Result<Ending, Failure> {
+    let file = match &arguments.config {
+        Some(path) => file::read(path)?,
+        None => file::Settings::default(),
+    };
+    let mut config = Config::default();
+    file.apply(&mut config)?;
+    apply(&arguments.proxying, &mut config)?;
+    if arguments.one_tenant {
+        config.tenants = Tenants::One;
+    }
+    let token = match &arguments.token_file {
+        Some(path) => Some(token(path)?),
+        None => None,
+    };
+    log(arguments.log)?;
+    runtime::run(served(arguments, config, token.is_some(), console))?;
+    Ok(Ending::Done)
+}
+
+async fn served(
+    arguments: &Serve,
+    config: Config,
+    has_token: bool,
+    console: &Console,
+) -> Result<(), Failure> {
+    let address = &arguments.listen;
+    let cannot_listen = |error: &io::Error| {
+        let failure = Failure::new(
+            Kind::Arguments,
+            format!("cannot listen on {address}: {}", reason(error)),
+        );
+        match error.kind() {
+            io::ErrorKind::AddrInUse => failure.hint("port 0 takes a free one"),
+            _ => failure.hint("give an address of this machine and a port, such as 127.0.0.1:8787"),
+        }
+    };
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(|error| cannot_listen(&error))?;
+    let bound = listener
+        .local_addr()
+        .map_err(|error| cannot_listen(&error))?;
+    if !is_loopback(bound) && !has_token {
+        return Err(Failure::new(
+            Kind::Arguments,
+            format!("{bound} can be reached from other machines, and there is no token"),
+        )
+        .hint("--token-file FILE names one; 127.0.0.1 is this machine alone"));
+    }
+    let mode = config.mode;
+    let proxy = start(config, arguments.data.as_deref()).await?;
+    let shutdown = CancellationToken::new();
+    let [mut interrupt, mut terminate] = match [
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+    ] {
+        [Ok(interrupt), Ok(terminate)] => [interrupt, terminate],
+        [Err(error), _] | [_, Err(error)] => return Err(cannot_listen(&error)),
+    };
+    console.print(&format!(
+        "listening on http://{bound} (ANTHROPIC_BASE_URL=http://{bound} OPENAI_BASE_URL=http://{bound}/v1), mode {}\n",
+        mode.name()
+    ))?;
+    let serving = throughline_proxy::serve(listener, proxy, shutdown.clone(), END_WAIT);
+    tokio::pin!(serving);
+    tokio::select! {
+        () = &mut serving => return Ok(()),
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    console.note("ending: answers that are under way may finish; Ctrl-C again ends at once");
+    shutdown.cancel();
+    tokio::select! {
+        () = serving => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+fn is_loopback(address: SocketAddr) -> bool {
+    match address.ip() {
+        IpAddr::V4(ip) => ip.is_loopback(),
+        IpAddr::V6(ip) => ip.is_loopback(),
+    }
+}
+
+/// A proxy whose sessions are in `data`, or where all sessions of the user are.
+async fn start(config: Config, data: Option<&Path>) -> Result<Proxy, Failure> {
+    let folder = match data {
+        Some(folder) => folder.to_owned(),
+        None => config::Config::read()?.data_folder()?,
+    };
+    storage::make_private_folder(&folder)?;
+    // A killed process loses nothing; waiting for the disk would hold up requests.
+    let mut options = SqliteStoreOptions::default();
+    options.durability = Durability::ProcessKill;
+    let store = SqliteStore::open_with(folder.join("sessions.db"), options)
+        .await
+        .map_err(storage::failure)?;
+    let store: Arc<dyn Store> = Arc::new(store);
+    let transport = HttpTransport::new()
+        .map_err(|error| Failure::new(Kind::Bug, format!("no connections can be made: {error}")))?;
+    let transport: Arc<dyn Transport> = Arc::new(transport);
+    Proxy::start(config, store, transport)
+        .await
+        .map_err(storage::failure)
+}
+
+/// What was typed counts for more than what stands in a file.
+fn apply(proxying: &Proxying, config: &mut Config) -> Result<(), Failure> {
+    if let Some(url) = &proxying.anthropic_upstream {
+        config.upstreams.anthropic = address("--anthropic-upstream", url)?;
+    }
+    if let Some(url) = &proxying.openai_upstream {
+        config.upstreams.openai = address("--openai-upstream", url)?;
+    }
+    for (prefix, url) in &proxying.routes {
+        config.upstreams.routes.push(Route {
+            prefix: prefix.clone(),
+            upstream: address("--route", url)?,
+        });
+    }
+    if let Some(mode) = proxying.mode {
+        config.mode = match mode {
+            ModeChoice::Rewrite => Mode::Rewrite,
+            ModeChoice::Observe => Mode::Observe,
+            ModeChoice::Off => Mode::Off,
+        };
+    }
+    if proxying.window.is_some() {
+        config.window = proxying.window;
+    }
+    if let Some(path) = &proxying.catalogue {
+        config.catalogue = Arc::new(model::catalogue(Some(path))?);
+    }
+    if let Some(who) = &proxying.updates {
+        config.updates = updates(who, config)?;
+    }
+    Ok(())
+}
+
+/// An address that requests can be sent to, with no credential in it.
+fn address(name: &str, url: &str) -> Result<String, Failure> {
+    let wrong = |what: &str| {
+        Failure::new(Kind::Arguments, format!("{name}: {what}"))
+            .hint("give an address such as https://api.anthropic.com or http://127.0.0.1:8080")
+    };
+    let uri: http::Uri = url.parse().map_err(|_| wrong("that is no address"))?;
+    if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none() {
+        return Err(wrong("that is no address of a server"));
+    }
+    if uri.authority().is_some_and(|it| it.as_str().contains('@')) || uri.query().is_some() {
+        return Err(wrong("keys do not belong into an address"));
+    }
+    Ok(url.to_owned())
+}
+
+/// Who makes memories.
+fn updates(who: &str, config: &Config) -> Result<Updates, Failure> {
+    match who {
+        "code" => return Ok(Updates::Code),
+        "client" => return Ok(Updates::Client),
+        _ => {}
+    }
+    let is_anthropic = config
+        .catalogue
+        .find(who)
+        .map_or(who.starts_with("claude"), |model| {
+            model.provider.to_lowercase().contains("anthropic")
+        });
+    let (wire, base_url) = if is_anthropic {
+        (Wire::Anthropic, config.upstreams.anthropic.clone())
+    } else {
+        (Wire::OpenAiChat, config.upstreams.openai.clone())
+    };
+    Ok(Updates::Operator(Box::new(Operator {
+        wire,
+        base_url,
+        credential: Credential::of_wire(wire).ok(),
+        model: who.to_owned(),
+    })))
+}
+
+fn token(path: &Path) -> Result<Credential, Failure> {
+    Credential::from_file(path).map_err(|error| {
+        Failure::new(Kind::Arguments, error.to_string()).hint("write a long random word into it")
+    })
+}
+
+/// Writes what happens to standard error: ids and numbers, never what was said.
+fn log(format: LogFormat) -> Result<(), Failure> {
+    use tracing_subscriber::filter::LevelFilter;
+    let builder = tracing_subscriber::fmt()
+        .with_max_level(LevelFilter::INFO)
+        .with_writer(io::stderr);
+    let set = match format {
+        LogFormat::Off => Ok(()),
+        LogFormat::Text => builder.with_ansi(false).try_init(),
+        LogFormat::Json => builder.json().try_init(),
+    };
+    set.map_err(|error| Failure::new(Kind::Bug, format!("no log can be written: {error}")))
+}

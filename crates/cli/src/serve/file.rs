@@ -1,0 +1,131 @@
+//! The file of `throughline serve --config`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Deserialize;
+use throughline_proxy::Config;
+use throughline_proxy::config::{Mode, Route, Tenants};
+
+use crate::error::{Failure, Kind};
+use crate::{input, model};
+
+/// What can stand in it. Everything may be left out.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Settings {
+    anthropic_upstream: Option<String>,
+    openai_upstream: Option<String>,
+    mode: Option<String>,
+    window: Option<u64>,
+    updates: Option<String>,
+    one_tenant: Option<bool>,
+    catalogue: Option<PathBuf>,
+    memory_tokens: Option<u64>,
+    #[serde(default)]
+    routes: Vec<RouteSettings>,
+    #[serde(default)]
+    limits: LimitSettings,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RouteSettings {
+    path: String,
+    upstream: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LimitSettings {
+    body_bytes: Option<usize>,
+    answer_bytes: Option<usize>,
+    requests: Option<usize>,
+    sessions_in_memory: Option<usize>,
+    unstored_bytes: Option<usize>,
+    update_percent: Option<u32>,
+}
+
+/// Reads it.
+pub(super) fn read(path: &Path) -> Result<Settings, Failure> {
+    let text = input::small_file(path)?;
+    toml_edit::de::from_str(&text).map_err(|error| {
+        let place = error.span().map(|span| {
+            text.get(..span.start)
+                .unwrap_or_default()
+                .lines()
+                .count()
+                .max(1)
+        });
+        let place = place.map_or_else(
+            || path.display().to_string(),
+            |line| format!("{}, line {line}", path.display()),
+        );
+        Failure::new(Kind::Arguments, error.message().to_owned())
+            .at(place)
+            .hint("docs/proxy.md lists what can stand there")
+    })
+}
+
+impl Settings {
+    pub(super) fn apply(&self, config: &mut Config) -> Result<(), Failure> {
+        if let Some(url) = &self.anthropic_upstream {
+            config.upstreams.anthropic = super::address("anthropic_upstream", url)?;
+        }
+        if let Some(url) = &self.openai_upstream {
+            config.upstreams.openai = super::address("openai_upstream", url)?;
+        }
+        for route in &self.routes {
+            if !route.path.starts_with('/') || route.path.starts_with("/v1") {
+                return Err(Failure::new(
+                    Kind::Arguments,
+                    format!("the path {:?} of a route", route.path),
+                )
+                .hint("a path begins with /, and not with /v1"));
+            }
+            config.upstreams.routes.push(Route {
+                prefix: route.path.clone(),
+                upstream: super::address("routes", &route.upstream)?,
+            });
+        }
+        if let Some(mode) = &self.mode {
+            config.mode = [Mode::Rewrite, Mode::Observe, Mode::Off]
+                .into_iter()
+                .find(|known| known.name() == mode)
+                .ok_or_else(|| {
+                    Failure::new(Kind::Arguments, format!("there is no mode {mode:?}"))
+                        .hint("rewrite, observe or off")
+                })?;
+        }
+        if let Some(path) = &self.catalogue {
+            config.catalogue = Arc::new(model::catalogue(Some(path))?);
+        }
+        if let Some(window) = self.window {
+            if window < 1000 {
+                return Err(
+                    Failure::new(Kind::Arguments, format!("a window of {window} tokens"))
+                        .hint("a window has at least 1000 tokens"),
+                );
+            }
+            config.window = Some(window);
+        }
+        config.memory_tokens_max = self.memory_tokens.or(config.memory_tokens_max);
+        if self.one_tenant == Some(true) {
+            config.tenants = Tenants::One;
+        }
+        let limits = &mut config.limits;
+        let set = |to: &mut usize, value: Option<usize>| *to = value.unwrap_or(*to).max(1);
+        set(&mut limits.body_bytes_max, self.limits.body_bytes);
+        set(&mut limits.answer_bytes_max, self.limits.answer_bytes);
+        set(&mut limits.requests_max, self.limits.requests);
+        set(&mut limits.sessions_max, self.limits.sessions_in_memory);
+        set(&mut limits.unstored_bytes_max, self.limits.unstored_bytes);
+        if let Some(percent) = self.limits.update_percent {
+            limits.update_permille = percent.min(100) * 10;
+        }
+        if let Some(who) = &self.updates {
+            config.updates = super::updates(who, config)?;
+        }
+        Ok(())
+    }
+}

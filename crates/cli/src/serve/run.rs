@@ -1,0 +1,123 @@
+//! `throughline run`: a proxy for one program.
+
+use std::env;
+use std::io;
+use std::process::ExitStatus;
+
+use throughline_proxy::config::Tenants;
+use throughline_proxy::{Config, Report};
+use tokio::net::TcpListener;
+use tokio::process::Command;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::{END_WAIT, apply, start};
+use crate::arguments::serve::{Proxying, Run};
+use crate::error::{Ending, Failure, Kind, reason};
+use crate::output::Console;
+use crate::runtime;
+
+pub(crate) fn run(arguments: &Run, console: &Console) -> Result<Ending, Failure> {
+    let mut config = Config {
+        // One person's: a token may be renewed in the middle of a conversation.
+        tenants: Tenants::One,
+        ..Config::default()
+    };
+    apply(&of_environment(&arguments.proxying), &mut config)?;
+    let (status, report) = runtime::run(ran(arguments, config))?;
+    if !arguments.quiet {
+        console.summary(&summary(&report));
+    }
+    Ok(Ending::Code(code(status)))
+}
+
+/// Where requests would go without the proxy.
+fn of_environment(proxying: &Proxying) -> Proxying {
+    let of = |typed: &Option<String>, name: &str| {
+        typed
+            .clone()
+            .or_else(|| env::var(name).ok().filter(|url| !url.trim().is_empty()))
+    };
+    Proxying {
+        anthropic_upstream: of(&proxying.anthropic_upstream, "ANTHROPIC_BASE_URL"),
+        openai_upstream: of(&proxying.openai_upstream, "OPENAI_BASE_URL"),
+        ..proxying.clone()
+    }
+}
+
+async fn ran(arguments: &Run, config: Config) -> Result<(ExitStatus, Report), Failure> {
+    // Ctrl-C is the program's: whoever listens for it is not ended by it.
+    let _interrupts = signal(SignalKind::interrupt());
+    let cannot = |error: io::Error| {
+        Failure::new(
+            Kind::Unavailable,
+            format!("cannot listen on this machine: {}", reason(&error)),
+        )
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.map_err(cannot)?;
+    let bound = listener.local_addr().map_err(cannot)?;
+    let proxy = start(config, arguments.data.as_deref()).await?;
+    let shutdown = CancellationToken::new();
+    let serving = tokio::spawn(throughline_proxy::serve(
+        listener,
+        proxy.clone(),
+        shutdown.clone(),
+        END_WAIT,
+    ));
+    let Some((program, rest)) = arguments.command.split_first() else {
+        return Err(Failure::new(Kind::Arguments, "no program is named"));
+    };
+    let spawned = Command::new(program)
+        .args(rest)
+        .env("ANTHROPIC_BASE_URL", format!("http://{bound}"))
+        .env("ANTHROPIC_API_BASE", format!("http://{bound}"))
+        .env("OPENAI_BASE_URL", format!("http://{bound}/v1"))
+        .env("OPENAI_API_BASE", format!("http://{bound}/v1"))
+        .kill_on_drop(true)
+        .spawn();
+    let status = match spawned {
+        Ok(mut child) => child.wait().await.map_err(cannot)?,
+        Err(error) => {
+            return Err(Failure::new(
+                Kind::Arguments,
+                format!("cannot run {}: {}", program.display(), reason(&error)),
+            )
+            .hint("the program and its arguments stand behind `--`"));
+        }
+    };
+    let report = proxy.report();
+    shutdown.cancel();
+    // What was under way was the program's, which has ended.
+    let _ = serving.await;
+    Ok((status, report))
+}
+
+fn code(status: ExitStatus) -> u8 {
+    use std::os::unix::process::ExitStatusExt as _;
+    let code = match (status.code(), status.signal()) {
+        (Some(code), _) => code,
+        // As shells tell it.
+        (None, Some(signal)) => 128 + signal,
+        (None, None) => 1,
+    };
+    u8::try_from(code).unwrap_or(1)
+}
+
+/// What was saved, in a line or two.
+fn summary(report: &Report) -> String {
+    if report.requests == 0 {
+        return "throughline: no request came through the proxy".to_owned();
+    }
+    let mut text = format!(
+        "throughline: {} requests, {} of them with a memory in the place of old messages ({} swaps, {} tokens left out)",
+        report.requests, report.rewritten, report.swaps, report.saved_tokens
+    );
+    let spent = report.main + report.updates;
+    if spent.nano_dollars() > 0 {
+        text.push_str(&format!(
+            "\nthroughline: about {spent} by list prices, {} of it for memories; without it about {}",
+            report.updates, report.without
+        ));
+    }
+    text
+}
