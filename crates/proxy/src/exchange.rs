@@ -22,9 +22,9 @@ use crate::config::Mode;
 use crate::headers;
 use crate::refusals::Refusal;
 use crate::route::{self, Kind, Target};
-use crate::sessions::{Asked, Untracked, has_history};
+use crate::sessions::{Asked, Untracked};
 use crate::tap::{Ended, Seen, Tap};
-use crate::tracked::{Live, Planned, Settled, Tracked};
+use crate::tracked::{Declined, Live, Planned, Settled, Tracked};
 
 /// Answers that refuse are short; more of one than this is not looked at, bytes.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
@@ -37,6 +37,15 @@ enum Decided {
     Refused(Refusal),
     /// It belongs to a session.
     Tracked(Box<Going>),
+}
+
+impl From<Declined> for Decided {
+    fn from(declined: Declined) -> Self {
+        match declined {
+            Declined::Passed(reason) => Self::Passed(reason),
+            Declined::Thread => Self::Refused(Refusal::Thread),
+        }
+    }
 }
 
 /// A request of a session on its way.
@@ -121,7 +130,7 @@ impl Proxy {
                     .passed(&target, &head, body, is_rewritten, told, permit)
                     .await;
             }
-            Kind::Answer(wire) => self.decided(wire, &target, &head, &body).await,
+            Kind::Answer(wire) => self.decided(wire, &head, &body).await,
         };
         match decided {
             Decided::Passed(reason) => {
@@ -144,13 +153,7 @@ impl Proxy {
     }
 
     /// What becomes of a request that asks a model. Whatever goes wrong here, it goes as it is.
-    async fn decided(
-        &self,
-        wire: Wire,
-        target: &Target,
-        head: &request::Parts,
-        body: &Bytes,
-    ) -> Decided {
+    async fn decided(&self, wire: Wire, head: &request::Parts, body: &Bytes) -> Decided {
         let limits = &self.shared.config.limits;
         if self.shared.archive.waiting_bytes() > limits.unstored_bytes_max {
             return Decided::Passed("store");
@@ -165,27 +168,18 @@ impl Proxy {
         let run = headers::client_session(&head.headers);
         let asked = match Asked::read(wire, text, tenant, name, run) {
             Ok(asked) => asked,
-            Err(reason) => return Decided::Passed(reason.name()),
+            Err(reason) => return reason.declined().into(),
         };
-        let Ok(outline) = asked.incoming.outline() else {
-            return Decided::Passed(Untracked::Unreadable.name());
-        };
-        if let Some(decided) = own_ways(&outline, self.shared.config.mode) {
-            return decided;
-        }
-        let has_tools = outline
-            .field("tools")
-            .is_some_and(|tools| tools.array().next().is_some());
-        let taken = self
-            .sessions
-            .take(&asked, |incoming| !has_tools && !has_history(incoming))
-            .await;
-        let (session, planned) = match taken {
+        let mode = self.shared.config.mode;
+        let admission = |outline: &Outline| own_ways(outline, mode);
+        let (session, planned) = match self.sessions.take(&asked, &admission).await {
             Ok(taken) => taken,
-            Err(reason) => return Decided::Passed(reason.name()),
+            Err(reason) => return reason.declined().into(),
         };
-        let Planned::Taken(taken) = planned else {
-            return Decided::Passed(Untracked::Unreadable.name());
+        let taken = match planned {
+            Planned::Taken(taken) => taken,
+            Planned::Declined(declined) => return declined.into(),
+            Planned::Other(_) => return Untracked::Unreadable.declined().into(),
         };
         let settled = session.settle(taken).await;
         let going = Box::new(Going {
@@ -195,7 +189,6 @@ impl Proxy {
             rewritten: None,
             reason: "",
         });
-        let _ = target;
         Decided::Tracked(self.checked(going).await)
     }
 
@@ -479,7 +472,7 @@ impl Proxy {
 }
 
 /// Requests that keep or shorten their history by the provider's own means.
-fn own_ways(outline: &Outline, mode: Mode) -> Option<Decided> {
+fn own_ways(outline: &Outline, mode: Mode) -> Option<Declined> {
     let has = |name: &str| outline.field(name).is_some_and(|value| !value.is_null());
     let contains = |name: &str, what: &str| {
         outline
@@ -489,21 +482,21 @@ fn own_ways(outline: &Outline, mode: Mode) -> Option<Decided> {
     match outline.wire() {
         Wire::Anthropic => {
             if has("thread") && mode == Mode::Rewrite {
-                return Some(Decided::Refused(Refusal::Thread));
+                return Some(Declined::Thread);
             }
             if has("thread") {
-                return Some(Decided::Passed("thread"));
+                return Some(Declined::Passed("thread"));
             }
             if has("compaction") || contains("context_management", "\"compact_") {
-                return Some(Decided::Passed("native-compaction"));
+                return Some(Declined::Passed("native-compaction"));
             }
         }
         Wire::OpenAiResponses => {
             if has("previous_response_id") || has("conversation") {
-                return Some(Decided::Passed("kept-by-provider"));
+                return Some(Declined::Passed("kept-by-provider"));
             }
             if contains("context_management", "compact") {
-                return Some(Decided::Passed("native-compaction"));
+                return Some(Declined::Passed("native-compaction"));
             }
         }
         Wire::OpenAiChat => {}
@@ -512,7 +505,7 @@ fn own_ways(outline: &Outline, mode: Mode) -> Option<Decided> {
     let choices = outline.field("n").and_then(|n| n.as_u64());
     choices
         .is_some_and(|n| n > 1)
-        .then_some(Decided::Passed("choices"))
+        .then_some(Declined::Passed("choices"))
 }
 
 fn broken_rule(body: &str, wire: Wire) -> Option<String> {

@@ -16,14 +16,16 @@ use throughline_memory::redact::Redactor;
 use throughline_store::{ForkPoint, NewSession, Page, SessionId, StoreError};
 use throughline_transcript::digest::{Chain, Digest, message_digest};
 use throughline_transcript::message::{Message, Role};
-use throughline_transcript::outline::{OutlineError, Reader, Span};
+use throughline_transcript::outline::{Outline, OutlineError, Reader, Span};
 use throughline_transcript::wire::Wire;
 use tokio::time::Instant;
 
 use crate::headers::Tenant;
 use crate::known::{Known, parsed};
 use crate::shared::Shared;
-use crate::tracked::{Begun, Incoming, Planned, Rewind, Tracked, answer_limit};
+use crate::tracked::{
+    Admission, Begun, Declined, Incoming, Planned, Rewind, Tracked, answer_limit,
+};
 
 /// Sessions of one root that are looked at.
 const CANDIDATES_MAX: usize = 16;
@@ -70,15 +72,19 @@ pub(crate) enum Untracked {
     Store,
     /// Another process has its session.
     Busy,
+    /// It is not to be tracked, whatever its session.
+    Declined(Declined),
 }
 
 impl Untracked {
-    pub(crate) fn name(self) -> &'static str {
+    /// What becomes of the request.
+    pub(crate) fn declined(self) -> Declined {
         match self {
-            Self::Unreadable => "unreadable",
-            Self::SideCall => "side-call",
-            Self::Store => "store",
-            Self::Busy => "busy",
+            Self::Unreadable => Declined::Passed("unreadable"),
+            Self::SideCall => Declined::Passed("side-call"),
+            Self::Store => Declined::Passed("store"),
+            Self::Busy => Declined::Passed("busy"),
+            Self::Declined(declined) => declined,
         }
     }
 }
@@ -209,11 +215,11 @@ impl Sessions {
         }
     }
 
-    /// The session of a request, and what comes of it there. `is_side_call`: it may be no conversation at all.
+    /// The session of a request, and what comes of it there.
     pub(crate) async fn take(
         &self,
         asked: &Asked,
-        is_side_call: impl Fn(&Incoming) -> bool,
+        admission: Admission<'_>,
     ) -> Result<(Arc<Tracked>, Planned), Untracked> {
         let prefix = asked.prefix();
         let rewind = if asked.name.is_some() {
@@ -232,19 +238,13 @@ impl Sessions {
                 }
                 _ => Vec::new(),
             };
-            let mut ranked = Vec::new();
-            for session in candidates {
-                let count = session.matches(&asked.incoming)?;
-                ranked.push((count, session));
-            }
-            ranked.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
-            for (count, session) in ranked {
+            for session in ranked(candidates, &asked.incoming)? {
                 if !session.is_healthy() {
                     self.forget(&session.id).await;
                     return Err(Untracked::Store);
                 }
-                match session.take(&asked.incoming, rewind, false)? {
-                    Planned::Other => {
+                match session.take(&asked.incoming, rewind, false, admission)? {
+                    Planned::Other(count) => {
                         if nearest.as_ref().is_none_or(|(best, _)| *best < count) {
                             nearest = Some((count, session));
                         }
@@ -256,13 +256,20 @@ impl Sessions {
                 }
             }
         }
-        if nearest.is_none() && is_side_call(&asked.incoming) {
+        let outline = asked.incoming.outline()?;
+        let has_tools = outline
+            .field("tools")
+            .is_some_and(|tools| tools.array().next().is_some());
+        if nearest.is_none() && !has_tools && !has_history(&asked.incoming) {
             return Err(Untracked::SideCall);
         }
         // The first message alone is no conversation in common.
         let parent = nearest.filter(|(count, _)| *count >= 2);
-        let session = self.begin(asked, &prefix, parent)?;
-        let planned = session.take(&asked.incoming, rewind, true)?;
+        if let Some(declined) = admission(&outline) {
+            return Err(Untracked::Declined(declined));
+        }
+        let session = self.begin(asked, &outline, &prefix, parent)?;
+        let planned = session.take(&asked.incoming, rewind, true, admission)?;
         Ok((session, planned))
     }
 
@@ -429,17 +436,17 @@ impl Sessions {
     fn begin(
         &self,
         asked: &Asked,
+        outline: &Outline,
         prefix: &str,
         parent: Option<(usize, Arc<Tracked>)>,
     ) -> Result<Arc<Tracked>, Untracked> {
         let wire = asked.incoming.wire;
-        let outline = asked.incoming.reader.clone().finish()?;
         let model = outline
             .field("model")
             .and_then(|model| model.as_text())
             .map(|model| model.decode().into_owned())
             .unwrap_or_default();
-        let limit = answer_limit(&outline);
+        let limit = answer_limit(outline);
         let settings = self.shared.config.settings(wire, &model, limit);
         let at = self.shared.clock.now();
         let id = format!("{prefix}{}", uuid::Uuid::now_v7().simple());
@@ -620,6 +627,22 @@ fn inherit(
         begun.known.push(Known::seen(begun.engine.digest(), text));
     }
     Ok(())
+}
+
+/// The one that goes along furthest first.
+fn ranked(
+    mut candidates: Vec<Arc<Tracked>>,
+    incoming: &Incoming,
+) -> Result<Vec<Arc<Tracked>>, OutlineError> {
+    if candidates.len() < 2 {
+        return Ok(candidates);
+    }
+    let mut counted = Vec::with_capacity(candidates.len());
+    for session in candidates.drain(..) {
+        counted.push((session.matches(incoming)?, session));
+    }
+    counted.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+    Ok(counted.into_iter().map(|(_, session)| session).collect())
 }
 
 fn present(snapshot: &Snapshot) -> KeptAdoption {

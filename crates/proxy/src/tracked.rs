@@ -20,7 +20,9 @@ use throughline_transcript::wire::Wire;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::request::{Incoming, Planned, Rewind, Settled, answer_limit};
+pub(crate) use self::request::{
+    Admission, Declined, Incoming, Planned, Rewind, Settled, answer_limit,
+};
 use crate::archive::Health;
 use crate::headers::Tenant;
 use crate::known::Known;

@@ -39,11 +39,25 @@ impl Incoming {
 
 /// What comes of a request.
 pub(crate) enum Planned {
-    /// This session is not the one.
-    Other,
+    /// This session is not the one: so many messages go along.
+    Other(usize),
+    /// It is not to be tracked.
+    Declined(Declined),
     /// It has a plan, or will have.
     Taken(Box<Taken>),
 }
+
+/// Why a request is not tracked, whatever its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Declined {
+    /// It is passed on as it is, for this reason.
+    Passed(&'static str),
+    /// It asks for a message thread.
+    Thread,
+}
+
+/// Whether a request is not to be tracked.
+pub(crate) type Admission<'a> = &'a (dyn Fn(&Outline) -> Option<Declined> + Sync);
 
 /// A request that belongs to the session.
 pub(crate) struct Taken {
@@ -95,19 +109,20 @@ impl Tracked {
         incoming: &Incoming,
         rewind: Rewind,
         is_new: bool,
+        admission: Admission<'_>,
     ) -> Result<Planned, OutlineError> {
         let mut state = self.state();
         if state.wire != incoming.wire {
-            return Ok(Planned::Other);
+            return Ok(Planned::Other(0));
         }
         let followed = follow(&state.known, incoming.reader.clone())?;
         let count = followed.count();
         if !is_new && !state.goes_on(count, rewind) {
-            return Ok(Planned::Other);
+            return Ok(Planned::Other(count));
         }
         // Everything is read before anything is changed.
         let Some(read) = rest(followed)? else {
-            return Ok(Planned::Other);
+            return Ok(Planned::Other(count));
         };
         let Rest {
             spans,
@@ -115,6 +130,9 @@ impl Tracked {
             outline,
             followed,
         } = read;
+        if let Some(declined) = admission(&outline) {
+            return Ok(Planned::Declined(declined));
+        }
         followed.teach(&mut state.known);
         let at = self.shared.clock.now();
         state.cut_to(count, at);
