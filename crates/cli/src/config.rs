@@ -60,6 +60,19 @@ impl Config {
 
     /// Understands the text of the file at `path`.
     pub(crate) fn parse(text: &str, path: &Path) -> Result<Self, Failure> {
+        let config = Self::understand(text, path)?;
+        match config.agrees() {
+            Ok(()) => Ok(config),
+            Err(Clash { name, what }) => {
+                let document = Document::parse(text).ok();
+                let span = document.and_then(|document| document.key_value_span(name));
+                Err(broken(text, path, span, &format!("{name}: {what}")))
+            }
+        }
+    }
+
+    /// Understands each value for itself.
+    fn understand(text: &str, path: &Path) -> Result<Self, Failure> {
         let document = Document::parse(text)
             .map_err(|error| broken(text, path, error.span(), error.message()))?;
         let mut config = Self::default();
@@ -76,10 +89,6 @@ impl Config {
             (key.set)(&mut config, value, &mut context).map_err(|what| {
                 broken(text, path, span, &format!("{name}: {what}")).hint(key.takes_hint())
             })?;
-        }
-        if let Err(Clash { name, what }) = config.agrees() {
-            let span = document.key_value_span(name);
-            return Err(broken(text, path, span, &format!("{name}: {what}")));
         }
         Ok(config)
     }

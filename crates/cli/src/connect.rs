@@ -59,6 +59,18 @@ pub(crate) struct Connection {
     pub(crate) base_url: Option<String>,
 }
 
+/// The longest answer where the window is large, tokens.
+const ANSWER_TOKENS_MAX: u64 = 16_000;
+
+impl Connection {
+    /// The longest answer, tokens, where the window is known and nobody says anything else.
+    pub(crate) fn answer_tokens(&self) -> Option<u64> {
+        let known = self.catalogue.find(&self.model).map(|model| model.window);
+        let window = self.window.or(known)?;
+        Some(ANSWER_TOKENS_MAX.min(window / 8))
+    }
+}
+
 /// Who answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionKind {

@@ -99,8 +99,11 @@ fn change(
         Config::check(key, &meant(key, text), &place.path)?;
     }
     // A value can be a mistake beside the others. What was one before is not for this change to mend.
-    if Config::parse(&before, &place.path).is_ok() {
-        Config::parse(&after, &place.path)?;
+    if Config::parse(&before, &place.path).is_ok()
+        && let Err(clash) = Config::understand(&after, &place.path)?.agrees()
+    {
+        let what = format!("{}: {}", clash.name, clash.what);
+        return Err(Failure::new(Kind::Arguments, what));
     }
     if let Some(folder) = place.path.parent() {
         storage::make_private_folder(folder)?;

@@ -223,6 +223,8 @@ fn what_makes_no_sense_is_not_set() {
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{key} {value}: {said}");
         assert!(said.contains(part), "{part:?} is missing: {said}");
+        // It stands in no file.
+        assert!(!said.contains("config.toml"), "{said}");
     };
     let address = "http:// or https://";
     check("base_url", "nonsense", address);
