@@ -1,7 +1,8 @@
 //! Draws what a chat looks like: the real program in a terminal that is kept in memory, as SVG.
 //!
 //! `scripts/screenshots` builds the program and runs this. The same program gives the same pictures: the model is
-//! simulated, with a fixed seed and no latency.
+//! simulated, with a fixed seed and no latency; nothing is typed before everything that goes on in the background has
+//! ended; and the day is always the same.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -25,6 +26,8 @@ const ROWS: u16 = 30;
 /// Size of a character, pixels.
 const CELL: (u16, u16) = (8, 18);
 const MARGIN: u16 = 16;
+/// The day of all pictures.
+const DAY: &str = "2026-11-30";
 const BACKGROUND: &str = "#1c1f26";
 const FOREGROUND: &str = "#d8dce4";
 /// The first eight colours of the terminal, and their bright ones.
@@ -75,6 +78,13 @@ fn start(program: &Path, home: &tempfile::TempDir) -> Terminal {
     terminal
 }
 
+/// Types a line when the program has nothing to do any more, and waits for the prompt after `text`.
+fn say(terminal: &Terminal, line: &str, text: &str) {
+    terminal.until_at_rest();
+    terminal.line(line);
+    terminal.until_prompt_after(text);
+}
+
 /// A conversation that goes past its window, and what is still known behind the swap.
 fn chat(program: &Path) -> String {
     let home = tempfile::tempdir().unwrap();
@@ -83,13 +93,13 @@ fn chat(program: &Path) -> String {
     let mut turn = 0;
     while !terminal.until_shown(">").contains("memory swapped in") {
         turn += 1;
-        terminal.line(&format!(
-            "Step {turn}: please go through the next module, and say what it does."
-        ));
-        terminal.until_prompt_after(&format!("On \"Step {turn}:"));
+        step(&terminal, turn);
     }
-    terminal.line("What is the deploy region?");
-    terminal.until_prompt_after("The deploy region is eu-south-1.");
+    say(
+        &terminal,
+        "What is the deploy region?",
+        "The deploy region is eu-south-1.",
+    );
     svg(&terminal.screen())
 }
 
@@ -99,32 +109,40 @@ fn memory(program: &Path) -> String {
     let terminal = start(program, &home);
     correct(&terminal);
     for turn in 1..=12 {
-        terminal.line(&format!(
-            "Step {turn}: please go through the next module, and say what it does."
-        ));
-        terminal.until_prompt_after(&format!("On \"Step {turn}:"));
+        step(&terminal, turn);
     }
-    terminal.line("/pin The port is 8443.");
-    terminal.until_prompt_after("pinned: it is in every memory");
-    terminal.line("/compact the deploy region");
-    terminal.until_prompt_after("memory swapped in: ");
-    terminal.line("/memory");
-    terminal.until_prompt_after("stands for messages");
-    terminal.line("/undo");
-    terminal.until_prompt_after("taken back");
+    for (line, text) in [
+        ("/pin The port is 8443.", "pinned: it is in every memory"),
+        ("/compact the deploy region", "memory swapped in: "),
+        ("/memory", "stands for messages"),
+        ("/undo", "taken back"),
+    ] {
+        say(&terminal, line, text);
+    }
     svg(&terminal.screen())
 }
 
 /// Says something, and something else.
 fn correct(terminal: &Terminal) {
-    terminal.line("The deploy region is eu-north-3.");
-    terminal.until_prompt_after("soft");
-    terminal.line("No, that was wrong: the deploy region is eu-south-1, not eu-north-3.");
-    terminal.until_prompt_after("On \"No, that was wrong");
+    say(terminal, "The deploy region is eu-north-3.", "soft");
+    say(
+        terminal,
+        "No, that was wrong: the deploy region is eu-south-1, not eu-north-3.",
+        "On \"No, that was wrong",
+    );
+}
+
+fn step(terminal: &Terminal, turn: usize) {
+    say(
+        terminal,
+        &format!("Step {turn}: please go through the next module, and say what it does."),
+        &format!("On \"Step {turn}:"),
+    );
 }
 
 /// The screen as a picture.
 fn svg(screen: &vt100::Screen) -> String {
+    let today = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
     let (rows, columns) = screen.size();
     let used = (0..rows)
         .rev()
@@ -169,7 +187,9 @@ fn svg(screen: &vt100::Screen) -> String {
             writeln!(
                 out,
                 "<text x=\"{x}\" y=\"{y}\" textLength=\"{length}\" {style}>{}</text>",
-                text.replace('&', "&amp;").replace('<', "&lt;")
+                text.replace(&today, DAY)
+                    .replace('&', "&amp;")
+                    .replace('<', "&lt;")
             )
             .unwrap();
         }

@@ -18,7 +18,7 @@ pub(crate) mod tokens;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use throughline_transcript::formats;
 use throughline_transcript::wire::Wire;
 
@@ -49,6 +49,32 @@ use crate::error::EXIT_CODES;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Arguments {
+    /// What was typed; ends the program with a message if that is nothing that can be done.
+    pub(crate) fn typed() -> Self {
+        let matches = with_negative_numbers(Self::command()).get_matches();
+        match Self::from_arg_matches(&matches) {
+            Ok(arguments) => arguments,
+            Err(error) => error.exit(),
+        }
+    }
+}
+
+/// A negative number is a value, and mostly a wrong one: it is not taken for an option that is not known.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    let takes_a_value = |arg: clap::Arg| {
+        let is_valued = arg.get_action().takes_values();
+        if is_valued {
+            arg.allow_negative_numbers(true)
+        } else {
+            arg
+        }
+    };
+    command
+        .mut_args(takes_a_value)
+        .mut_subcommands(with_negative_numbers)
 }
 
 #[derive(Debug, Subcommand)]
@@ -150,12 +176,40 @@ fn wires_parser() -> PossibleValuesParser {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
     fn the_arguments_are_consistent() {
-        Arguments::command().debug_assert();
+        with_negative_numbers(Arguments::command()).debug_assert();
+    }
+
+    #[test]
+    fn negative_numbers_are_said_to_be_wrong_and_not_unknown() {
+        let check = |arguments: &[&str], part: &str| {
+            let all = std::iter::once("throughline").chain(arguments.iter().copied());
+            let command = with_negative_numbers(Arguments::command());
+            let said = command.try_get_matches_from(all).unwrap_err().to_string();
+            assert!(said.contains(part), "{arguments:?}: {said}");
+        };
+        check(
+            &["chat", "--window", "-5"],
+            "give a number of tokens, such as 30000 or 30k",
+        );
+        check(
+            &["sessions", "list", "--limit", "-5"],
+            "invalid value '-5' for '--limit",
+        );
+        check(
+            &["sessions", "gc", "--keep", "-1"],
+            "invalid value '-1' for '--keep",
+        );
+        check(
+            &["sessions", "gc", "--older-than", "-1d"],
+            "unexpected argument",
+        );
+        check(
+            &["compact", "x", "--budget", "-100"],
+            "invalid value '-100' for '--budget",
+        );
     }
 }

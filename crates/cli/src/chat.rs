@@ -1,7 +1,8 @@
 //! `throughline chat`: a conversation with a model, in a terminal or a pipe.
 //!
 //! [`talk`] is the session; [`editor`] is where lines come from, [`commands`] what they mean, [`actions`] what is done
-//! about them; [`answer`] and [`markdown`] show what the model says, [`notes`] and [`meter`] what goes on beside it.
+//! about them; [`answer`] and [`markdown`] show what the model says, [`notes`] and [`meter`] what goes on beside it;
+//! [`approvals`] and [`preview`] ask about calls.
 
 mod actions;
 mod answer;
@@ -9,28 +10,35 @@ mod approvals;
 mod commands;
 mod editor;
 pub(crate) mod markdown;
+mod memories;
 mod meter;
 mod notes;
+mod preview;
 mod print;
+pub(crate) mod quiet;
 mod screen;
 mod talk;
 
+use std::sync::Arc;
+
 use throughline::SendError;
-use throughline::agent::{AgentError, AgentTurn};
+use throughline::agent::{AgentError, AgentEvent, AgentTurn};
 use throughline::futures::StreamExt;
+use throughline::store::Store;
 use throughline::transcript::usage::Usage;
 
 use self::answer::Shown;
 use self::commands::Typed;
 use self::editor::{Editor, Line};
 use self::meter::Meter;
+use self::quiet::Quiet;
 use self::screen::Screen;
 use self::talk::{Said, Talk};
 use crate::arguments::chat::Chat;
 use crate::config::{Config, Thinking};
 use crate::error::{Ending, Failure, Kind, chain};
 use crate::output::{self, Console};
-use crate::words;
+use crate::{storage, words};
 
 pub(crate) fn run(arguments: &Chat, console: &Console) -> Result<Ending, Failure> {
     output::leave_interrupts_alone();
@@ -41,20 +49,25 @@ pub(crate) fn run(arguments: &Chat, console: &Console) -> Result<Ending, Failure
         .enable_all()
         .build()
         .map_err(|error| Failure::new(Kind::Bug, format!("no runtime: {error}")))?;
-    let ending = runtime.block_on(async {
+    let ending = runtime.block_on(storage::using(&config, async |store| {
         match &arguments.print {
-            Some(text) => print::run(arguments, &config, text, console).await,
-            None => converse(arguments, &config, console).await,
+            Some(text) => print::run(arguments, &config, store, text, console).await,
+            None => converse(arguments, &config, store, console).await,
         }
-    });
+    }));
     // A line that is still waited for does not hold up the end.
     runtime.shutdown_background();
     ending
 }
 
-async fn converse(arguments: &Chat, config: &Config, console: &Console) -> Result<Ending, Failure> {
+async fn converse(
+    arguments: &Chat,
+    config: &Config,
+    store: &Arc<dyn Store>,
+    console: &Console,
+) -> Result<Ending, Failure> {
     let is_terminal = console.is_stdin_terminal && console.is_stderr_terminal;
-    let talk = Talk::begin(arguments, config, console, !is_terminal).await?;
+    let talk = Talk::begin(arguments, config, store, console, !is_terminal).await?;
     let screen = Screen::new(console);
     let editor = match is_terminal {
         true => Editor::in_terminal(
@@ -172,14 +185,11 @@ impl Conversation<'_> {
             }
         };
         if was_interrupted {
-            // Nothing was sent yet.
-            text.clone_into(&mut self.given);
-            return self
-                .screen
-                .note("stopped; your message is in the line again");
+            self.give_back(text.to_owned())?;
+            return Ok(());
         }
         let before = agent.session().status().messages;
-        self.follow(agent.send(text)).await?;
+        self.follow(agent.send(text), "/retry asks again").await?;
         if self
             .talk
             .session()
@@ -190,8 +200,13 @@ impl Conversation<'_> {
         Ok(())
     }
 
-    /// Shows a turn until it ends, or until Ctrl-C.
-    async fn follow(&mut self, mut turn: AgentTurn) -> Result<(), Failure> {
+    /// Shows a turn until it ends, or until Ctrl-C. If it breaks off, `advice` says what can be done.
+    async fn follow(&mut self, mut turn: AgentTurn, advice: &str) -> Result<(), Failure> {
+        // What is typed meanwhile waits for the next line.
+        let _quiet = self.is_terminal.then(Quiet::begin);
+        if let Some(person) = &self.talk.person {
+            person.forget();
+        }
         let mut shown = Shown::new(&self.screen, self.thinking);
         let mut notes = Vec::new();
         shown.wait("...")?;
@@ -216,10 +231,22 @@ impl Conversation<'_> {
                     }
                 }
                 event = turn.next() => match event {
+                    Some(Ok(AgentEvent::ApprovalAsked { call, summary })) => {
+                        if let Some(person) = &self.talk.person {
+                            if !person.allows(&call.name) {
+                                shown.asked(&call, &summary)?;
+                            }
+                            person.has_seen();
+                        }
+                    }
                     Some(Ok(event)) => shown.event(&event)?,
+                    Some(Err(error @ AgentError::NothingOpen)) => {
+                        shown.end()?;
+                        break Some(of_agent(error));
+                    }
                     Some(Err(error)) => {
                         shown.end()?;
-                        break Some(of_agent(error).hint("/retry asks again"));
+                        break Some(of_agent(error).hint(advice));
                     }
                     None => break None,
                 },
@@ -250,19 +277,29 @@ impl Conversation<'_> {
             let line = editor.read(&given);
             (editor, line)
         });
+        let mut interrupt = std::pin::pin!(interrupted());
+        let mut was_interrupted = false;
         loop {
             tokio::select! {
+                biased;
+                // In a terminal it comes as a key, until the line is complete and the terminal is as it was.
+                () = &mut interrupt, if !was_interrupted => {
+                    was_interrupted = true;
+                    if !self.is_terminal {
+                        return Ok(Line::Interrupted { was_empty: true });
+                    }
+                }
                 read = &mut reading => {
                     let (editor, line) = read
                         .map_err(|error| Failure::new(Kind::Bug, error.to_string()))?;
                     self.editor = Some(editor);
-                    return line.map_err(|error| {
+                    let line = line.map_err(|error| {
                         Failure::new(Kind::Input, format!("no line can be read: {error}"))
-                    });
-                }
-                // In a terminal it comes as a key.
-                () = interrupted(), if !self.is_terminal => {
-                    return Ok(Line::Interrupted { was_empty: true });
+                    })?;
+                    return match line {
+                        Line::Text(text) if was_interrupted => self.give_back(text),
+                        line => Ok(line),
+                    };
                 }
                 event = self.talk.event() => {
                     if let (Some(note), Some(printer)) = (notes::line(&event), &printer) {
@@ -272,6 +309,14 @@ impl Conversation<'_> {
                 }
             }
         }
+    }
+
+    /// A line that was stopped before anything was sent of it.
+    fn give_back(&mut self, text: String) -> Result<Line, Failure> {
+        self.given = text;
+        self.screen
+            .note("stopped; your message is in the line again")?;
+        Ok(Line::Interrupted { was_empty: false })
     }
 
     fn tell_notes(&mut self) -> Result<(), Failure> {

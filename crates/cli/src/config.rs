@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use throughline::SessionBuilder;
-use throughline::engine::Mode;
+use throughline::engine::{Mark, Mode, Settings};
 use throughline_transcript::wire::Wire;
 use toml_edit::{Document, Item, Value};
 
@@ -60,6 +60,19 @@ impl Config {
 
     /// Understands the text of the file at `path`.
     pub(crate) fn parse(text: &str, path: &Path) -> Result<Self, Failure> {
+        let config = Self::understand(text, path)?;
+        match config.agrees() {
+            Ok(()) => Ok(config),
+            Err(Clash { name, what }) => {
+                let document = Document::parse(text).ok();
+                let span = document.and_then(|document| document.key_value_span(name));
+                Err(broken(text, path, span, &format!("{name}: {what}")))
+            }
+        }
+    }
+
+    /// Understands each value for itself.
+    fn understand(text: &str, path: &Path) -> Result<Self, Failure> {
         let document = Document::parse(text)
             .map_err(|error| broken(text, path, error.span(), error.message()))?;
         let mut config = Self::default();
@@ -78,6 +91,67 @@ impl Config {
             })?;
         }
         Ok(config)
+    }
+
+    /// Whether the values go with each other.
+    fn agrees(&self) -> Result<(), Clash> {
+        let of_engine = Settings::new(self.window.unwrap_or(u64::MAX));
+        let mark = |mark: Option<MarkSetting>, otherwise| mark.map_or(otherwise, |mark| mark.0);
+        let soft = mark(self.soft, of_engine.soft);
+        let hard = mark(self.hard, of_engine.hard);
+        let is_soft_higher = match (soft, hard) {
+            (Mark::Permille(soft), Mark::Permille(hard)) => soft >= hard,
+            (Mark::Tokens(soft), Mark::Tokens(hard)) => soft >= hard,
+            // A share of what, the model says.
+            _ => false,
+        };
+        if is_soft_higher {
+            let shown = |mark, said: bool| {
+                let amount = match mark {
+                    Mark::Permille(share) => format!("{}%", share / 10),
+                    Mark::Tokens(count) => format!("{count} tokens"),
+                };
+                if said {
+                    amount
+                } else {
+                    format!("{amount} unless said otherwise")
+                }
+            };
+            return Err(Clash {
+                name: if self.hard.is_some() { "hard" } else { "soft" },
+                what: format!(
+                    "a memory is begun before it is swapped in: soft ({}) has to be lower than hard ({})",
+                    shown(soft, self.soft.is_some()),
+                    shown(hard, self.hard.is_some())
+                ),
+            });
+        }
+        let Some(window) = self.window else {
+            return Ok(());
+        };
+        for (name, mark) in [("soft", soft), ("hard", hard)] {
+            if let Mark::Tokens(count) = mark
+                && count >= window
+            {
+                return Err(Clash {
+                    name,
+                    what: format!("{count} tokens are never reached in a window of {window}"),
+                });
+            }
+        }
+        for (name, count, part) in [
+            ("memory_tokens", self.memory_tokens, 2),
+            ("max_tokens", self.max_tokens, 1),
+        ] {
+            let most = window / part;
+            if count.is_some_and(|count| count > most) {
+                return Err(Clash {
+                    name,
+                    what: format!("in a window of {window} tokens it is at most {most}"),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Whether `value` can stand for `key` in the file at `path`.
@@ -116,6 +190,12 @@ impl Config {
             None => folder_of_user("XDG_DATA_HOME", ".local/share"),
         }
     }
+}
+
+/// A value that does not go with another one.
+struct Clash {
+    name: &'static str,
+    what: String,
 }
 
 /// Where the file of this user is.

@@ -4,6 +4,7 @@
 //! without a single packet. Only a server without a known model is asked what it has, and only without any key this
 //! machine is looked over for local servers.
 
+pub(crate) mod address;
 mod knock;
 pub(crate) mod local;
 mod provider;
@@ -31,8 +32,13 @@ use crate::model;
 /// The name under which the simulator answers.
 pub(crate) const SIMULATED: &str = "simulated";
 
-/// What the simulator is: the prices, the window and the rules of this model.
-const SIMULATED_AS: &str = "claude-opus-4-6";
+/// What the simulator is: the prices, the window and the rules of a model of the wire.
+fn simulated_as(wire: Wire) -> &'static str {
+    match wire {
+        Wire::Anthropic => "claude-opus-4-6",
+        Wire::OpenAiChat | Wire::OpenAiResponses => "gpt-5",
+    }
+}
 
 /// What all chance of the simulator comes from.
 const SEED: u64 = 1;
@@ -51,6 +57,18 @@ pub(crate) struct Connection {
     pub(crate) kind: ConnectionKind,
     /// Where requests go; `None` for the simulator.
     pub(crate) base_url: Option<String>,
+}
+
+/// The longest answer where the window is large, tokens.
+const ANSWER_TOKENS_MAX: u64 = 16_000;
+
+impl Connection {
+    /// The longest answer, tokens, where the window is known and nobody says anything else.
+    pub(crate) fn answer_tokens(&self) -> Option<u64> {
+        let known = self.catalogue.find(&self.model).map(|model| model.window);
+        let window = self.window.or(known)?;
+        Some(ANSWER_TOKENS_MAX.min(window / 8))
+    }
 }
 
 /// Who answers.
@@ -236,9 +254,11 @@ fn simulated(
     catalogue: Arc<Catalogue>,
 ) -> Result<Connection, Failure> {
     let bug = |error: &dyn std::fmt::Display| Failure::new(Kind::Bug, error.to_string());
+    let wire = wanted.wire.or(config.wire).unwrap_or(Wire::Anthropic);
     let catalogue = Catalogue::clone(&catalogue)
         .extended(&format!(
-            "[[model]]\nid = \"{SIMULATED_AS}\"\naliases = [\"{SIMULATED}\"]\n"
+            "[[model]]\nid = \"{}\"\naliases = [\"{SIMULATED}\"]\n",
+            simulated_as(wire)
         ))
         .map_err(|error| bug(&error))?;
     let window = wanted.window.or(config.window);
@@ -252,7 +272,6 @@ fn simulated(
     // Nobody looks at the ledger here.
     options.keeps_bodies = false;
     let transport: Arc<dyn Transport> = Arc::new(SimulatedProvider::new(options));
-    let wire = wanted.wire.or(config.wire).unwrap_or(Wire::Anthropic);
     let client = Client::builder(wire, "http://simulator")
         .credential(Credential::new("any").map_err(|error| bug(&error))?)
         .transport(transport)
@@ -307,6 +326,7 @@ pub(crate) fn server(
     });
     let named = wanted.base_url.as_ref().or(config.base_url.as_ref());
     if let Some(base_url) = named {
+        checked(base_url, "--base-url")?;
         // The key of the environment belongs to the provider's own address: it goes nowhere else by itself.
         let own = provider.filter(|provider| base_url.trim_end_matches('/') == provider.base_url);
         let key = match (configured, own) {
@@ -339,13 +359,21 @@ pub(crate) fn server(
             variable: Some(provider.variable),
         }));
     };
+    let base_url = provider.address();
+    checked(&base_url, provider.base_url_variable.unwrap_or_default())?;
     Ok(Ok(Server {
         wire,
-        base_url: provider.address(),
+        base_url,
         credential: Some(credential),
         key_from: Some(key_from),
         model: Some(provider.model.to_owned()),
     }))
+}
+
+/// The address of the configuration was looked at when it was read.
+fn checked(base_url: &str, from: &str) -> Result<(), Failure> {
+    address::check(base_url)
+        .map_err(|what| Failure::new(Kind::Arguments, format!("{from}: {what}")))
 }
 
 /// The key that the configuration points to.
@@ -450,7 +478,7 @@ mod tests {
         assert_eq!(connection.window, Some(20_000));
         assert_eq!(connection.base_url, None);
         let known = connection.catalogue.find(SIMULATED).unwrap();
-        assert_eq!(known.id, SIMULATED_AS);
+        assert_eq!(known.id, simulated_as(Wire::Anthropic));
     }
 
     /// Requests to an address that somebody names never carry a key that belongs to another.

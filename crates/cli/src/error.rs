@@ -187,6 +187,7 @@ const BUG_CODE: u8 = 70;
 pub(crate) fn report_panics_as_bugs() {
     std::panic::set_hook(Box::new(|panic| {
         use std::io::Write;
+        crate::chat::quiet::restore();
         let mut stderr = io::stderr().lock();
         // If even stderr is gone, there is nobody left to tell.
         let _ = writeln!(stderr, "error: {panic}\nhint: {BUG}");

@@ -28,19 +28,18 @@ mod selection;
 mod serve;
 mod sessions;
 mod simulate;
+mod spending;
 mod storage;
 mod words;
 
 use std::process::ExitCode;
-
-use clap::Parser;
 
 use crate::arguments::{Arguments, Command};
 use crate::output::Console;
 
 fn main() -> ExitCode {
     error::report_panics_as_bugs();
-    let arguments = Arguments::parse();
+    let arguments = Arguments::typed();
     let console = Console::from_environment();
     let ending = match &arguments.command {
         Command::Chat(arguments) => chat::run(arguments, &console),

@@ -5,16 +5,16 @@ mod provider;
 use serde::Serialize;
 use throughline_transcript::catalogue::{Confidence, Model, Money};
 
-use crate::arguments;
+use crate::config::Config;
 use crate::error::{Ending, Failure, Kind};
 use crate::output::Console;
-use crate::{model, words};
+use crate::{arguments, connect, words};
 
 pub(crate) fn run(arguments: &arguments::Models, console: &Console) -> Result<Ending, Failure> {
     if arguments.provider {
         return provider::run(arguments, console);
     }
-    let catalogue = model::catalogue(arguments.wanted.catalogue.as_deref())?;
+    let catalogue = connect::catalogue(&arguments.wanted, &Config::read()?)?;
     let part = arguments
         .part
         .as_deref()

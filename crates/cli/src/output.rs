@@ -132,6 +132,11 @@ impl Console {
         }
     }
 
+    /// What somebody is asked about. What comes from elsewhere must be [`harmless`] in it.
+    pub(crate) fn question(&self, text: &str) {
+        self.stderr(text);
+    }
+
     fn say(&self, label: &str, colour: Option<AnsiColor>, text: &str) {
         let style = match colour {
             Some(colour) if self.stderr_has_colours => {
@@ -189,13 +194,33 @@ impl Console {
 
     /// Columns on standard output: a drawn table in a terminal, plain columns in a pipe.
     pub(crate) fn table(&self, header: &[&str], rows: Vec<Vec<String>>) -> String {
-        table(header, rows, self.is_stdout_terminal)
+        table(header, rows, self.drawn(self.is_stdout_terminal))
     }
 
     /// Columns inside an error message.
     pub(crate) fn error_table(&self, header: &[&str], rows: Vec<Vec<String>>) -> String {
-        table(header, rows, self.is_stderr_terminal)
+        table(header, rows, self.drawn(self.is_stderr_terminal))
     }
+}
+
+impl Console {
+    fn drawn(&self, is_terminal: bool) -> Drawn {
+        match (is_terminal, self.has_unicode) {
+            (false, _) => Drawn::Plain,
+            (true, false) => Drawn::Ascii,
+            (true, true) => Drawn::Unicode,
+        }
+    }
+}
+
+/// How a table is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Drawn {
+    /// Columns alone, for programs.
+    Plain,
+    /// With a line under the header.
+    Ascii,
+    Unicode,
 }
 
 /// Whether the locale's characters are UTF-8, by the first variable that says anything.
@@ -211,15 +236,18 @@ fn locale_is_utf8() -> bool {
 }
 
 /// Tables in a terminal: one line, under the header.
-const UNDER_THE_HEADER: TableStyle =
-    TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+const fn under_the_header(stroke: char) -> TableStyle {
+    TableStyle::new().header_separator(LineStyle::none().fill(stroke).junction(stroke))
+}
 
-fn table(header: &[&str], rows: Vec<Vec<String>>, is_terminal: bool) -> String {
+fn table(header: &[&str], rows: Vec<Vec<String>>, drawn: Drawn) -> String {
+    let is_terminal = drawn != Drawn::Plain;
     let mut table = Table::new();
     table.force_no_tty();
     if is_terminal {
+        let stroke = if drawn == Drawn::Unicode { '─' } else { '-' };
         table
-            .load_style(UNDER_THE_HEADER)
+            .load_style(under_the_header(stroke))
             .set_content_arrangement(ContentArrangement::Dynamic)
             .set_width(u16::try_from(terminal_width()).unwrap_or(80));
     } else {
@@ -454,8 +482,17 @@ mod tests {
             vec!["long".to_owned(), "1,000".to_owned()],
         ];
         assert_eq!(
-            table(&["name", "n"], rows, false),
+            table(&["name", "n"], rows, Drawn::Plain),
             "name      n\na         1\nlong  1,000\n"
         );
+    }
+
+    #[test]
+    fn tables_are_ascii_where_nothing_else_is_shown() {
+        let rows = vec![vec!["a".to_owned(), "1".to_owned()]];
+        let ascii = table(&["name", "n"], rows.clone(), Drawn::Ascii);
+        assert!(ascii.is_ascii() && ascii.contains("---"), "{ascii}");
+        let unicode = table(&["name", "n"], rows, Drawn::Unicode);
+        assert!(unicode.contains("───"), "{unicode}");
     }
 }

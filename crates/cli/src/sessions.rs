@@ -1,6 +1,6 @@
 //! `throughline sessions`: what is stored, and what can be done with it.
 
-mod archive;
+pub(crate) mod archive;
 mod export;
 mod import;
 mod remove;
@@ -19,18 +19,29 @@ use crate::{runtime, storage, words};
 pub(crate) fn run(arguments: &arguments::Sessions, console: &Console) -> Result<Ending, Failure> {
     let config = Config::read()?;
     runtime::run(async {
-        match &arguments.action {
-            None => list(&arguments::List::default(), &config, console).await?,
-            Some(Action::List(arguments)) => list(arguments, &config, console).await?,
-            Some(Action::Show(arguments)) => show::run(arguments, &config, console).await?,
-            Some(Action::Search(arguments)) => search(arguments, &config, console).await?,
-            Some(Action::Export(arguments)) => export::run(arguments, &config).await?,
-            Some(Action::Import(arguments)) => import::run(arguments, &config, console).await?,
-            Some(Action::Delete(arguments)) => remove::delete(arguments, &config, console).await?,
-            Some(Action::Gc(arguments)) => remove::gc(arguments, &config, console).await?,
+        let list_all = Action::List(arguments::List::default());
+        let action = arguments.action.as_ref().unwrap_or(&list_all);
+        match action {
+            // Nothing is opened for a file that cannot be read.
+            Action::Import(arguments) => return import::run(arguments, &config, console).await,
+            Action::Gc(arguments) => return remove::gc(arguments, &config, console).await,
+            Action::Export(arguments) => output::check_place(arguments.output.as_deref())?,
+            _ => {}
         }
-        Ok(Ending::Done)
-    })
+        storage::using(&config, async |store| {
+            let store = store.as_ref();
+            match action {
+                Action::List(arguments) => list(arguments, store, console).await,
+                Action::Show(arguments) => show::run(arguments, store, console).await,
+                Action::Search(arguments) => search(arguments, store, console).await,
+                Action::Export(arguments) => export::run(arguments, store).await,
+                Action::Delete(arguments) => remove::delete(arguments, store, console).await,
+                Action::Import(_) | Action::Gc(_) => Ok(()),
+            }
+        })
+        .await
+    })?;
+    Ok(Ending::Done)
 }
 
 /// A session in lists.
@@ -69,7 +80,7 @@ impl Entry {
 
 async fn list(
     arguments: &arguments::List,
-    config: &Config,
+    store: &dyn Store,
     console: &Console,
 ) -> Result<(), Failure> {
     #[derive(Serialize)]
@@ -78,11 +89,10 @@ async fn list(
         total: usize,
         sessions: Vec<Entry>,
     }
-    let store = storage::open(config).await?;
-    let all = storage::sessions(&*store).await?;
+    let all = storage::sessions(store).await?;
     let mut entries = Vec::new();
     for session in all.iter().take(arguments.limit) {
-        entries.push(Entry::of(session, &*store).await?);
+        entries.push(Entry::of(session, store).await?);
     }
     if arguments.json {
         return console.print_json(&Document {
@@ -125,7 +135,7 @@ async fn list(
 
 async fn search(
     arguments: &arguments::Search,
-    config: &Config,
+    store: &dyn Store,
     console: &Console,
 ) -> Result<(), Failure> {
     #[derive(Serialize)]
@@ -142,9 +152,8 @@ async fn search(
         memory_version: Option<u64>,
         snippet: String,
     }
-    let store = storage::open(config).await?;
     let scope = match &arguments.session {
-        Some(wanted) => Scope::Session(storage::find(&*store, wanted).await?.id),
+        Some(wanted) => Scope::Session(storage::find(store, wanted).await?.id),
         None => Scope::All,
     };
     let search = Search {
@@ -185,9 +194,9 @@ async fn search(
         )
         .hint("all words must be in one message or memory; fewer words find more"));
     }
-    let ids = shortened_ids(&storage::sessions(&*store).await?);
+    let ids = shortened_ids(&storage::sessions(store).await?);
     let place = |place: Place| match place {
-        Place::Message { position } => format!("message {position}"),
+        Place::Message { position } => format!("message {}", position + 1),
         Place::Superseded { sequence } => format!("cut off, {sequence}"),
         Place::Memory { version } => format!("memory {version}"),
     };

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use throughline::store::{
     ErrorKind, FileStore, Page, SessionId, SessionInfo, SqliteStore, Store, StoreError,
@@ -14,14 +15,52 @@ use crate::error::{Failure, Kind, reason};
 /// Which session is the one that was changed last.
 pub(crate) const LAST: &str = "last";
 
-/// Opens the store of the configuration, making it if there is none.
-pub(crate) async fn open(config: &Config) -> Result<Arc<dyn Store>, Failure> {
+/// How long the end of a command waits for the database, which is whole without that too.
+const CLOSING_WAIT: Duration = Duration::from_secs(5);
+
+/// Does the work with the store of the configuration, making it if there is none, and closes it, however the work ends:
+/// what is left is one file without a log beside it.
+pub(crate) async fn using<T>(
+    config: &Config,
+    work: impl AsyncFnOnce(&Arc<dyn Store>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let place = place(config)?;
     make_private_folder(&config.data_folder()?)?;
-    Ok(match config.store {
-        StoreKind::Sqlite => Arc::new(SqliteStore::open(&place).await.map_err(failure)?),
-        StoreKind::Files => Arc::new(FileStore::open(&place).await.map_err(failure)?),
-    })
+    check_kind(config.store, &place)?;
+    match config.store {
+        StoreKind::Sqlite => {
+            let database = SqliteStore::open(&place).await.map_err(failure)?;
+            let store: Arc<dyn Store> = Arc::new(database.clone());
+            let result = work(&store).await;
+            // Whoever still has it open closes it later.
+            let _ = tokio::time::timeout(CLOSING_WAIT, database.close()).await;
+            result
+        }
+        StoreKind::Files => {
+            let store: Arc<dyn Store> = Arc::new(FileStore::open(&place).await.map_err(failure)?);
+            work(&store).await
+        }
+    }
+}
+
+/// A database is a file, and the other kind of store a folder.
+fn check_kind(store: StoreKind, place: &Path) -> Result<(), Failure> {
+    let (is_wrong, is, needed) = match store {
+        StoreKind::Sqlite => (place.is_dir(), "a folder", "the database is to be"),
+        StoreKind::Files => (
+            place.is_file(),
+            "a file",
+            "the folder of the sessions is to be",
+        ),
+    };
+    match is_wrong {
+        false => Ok(()),
+        true => Err(Failure::new(
+            Kind::Input,
+            format!("{} is {is}, where {needed}", place.display()),
+        )
+        .hint("move it away, or `throughline config set data FOLDER` chooses another place")),
+    }
 }
 
 /// Gives the room of what was deleted back to the disk; so many bytes. Files have given it back already.

@@ -5,16 +5,22 @@
     reason = "the helpers of tests fail by panicking, as tests do"
 )]
 
+#[path = "cli/canned.rs"]
+mod canned;
 #[path = "cli/chat.rs"]
 mod chat;
 #[path = "cli/killed.rs"]
 mod killed;
 #[path = "cli/pty.rs"]
 mod pty;
+#[path = "cli/resumed.rs"]
+mod resumed;
 #[path = "cli/sessions.rs"]
 mod sessions;
 #[path = "cli/settings.rs"]
 mod settings;
+#[path = "cli/shown.rs"]
+mod shown;
 #[path = "cli/simulate.rs"]
 mod simulate;
 
@@ -66,6 +72,13 @@ fn command(arguments: &[&str]) -> Command {
         .env_remove("NO_COLOR")
         .env_remove("CLICOLOR_FORCE");
     command
+}
+
+/// A database that nobody can write to until this ends.
+async fn locked(database: &Path) -> sqlx::Transaction<'static, sqlx::Sqlite> {
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(database);
+    let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
+    pool.begin_with("BEGIN IMMEDIATE").await.unwrap()
 }
 
 fn run(arguments: &[&str]) -> Output {

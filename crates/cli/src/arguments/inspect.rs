@@ -21,8 +21,8 @@ The JSON (schema `throughline.inspect/1`) has `file`, `format`, `bytes`, `counte
 `skipped[]` and `sessions[]`, each with `number`, `id`, `parent_id`, `title`, `model`, `cwd`,
 `messages`, `turns`, `steps`, `first_at`, `last_at`, `tokens{total, system, tools, messages,
 by_speaker{}, by_kind{}}`, `usage{}`, `largest_blocks[]`, `tool_calls[]`, `errors{total,
-lines[]}`, `problems[]`, `compactions[]` and `legal_cuts`. Messages are counted from 0, lines
-from 1. Fields may be added, never changed.
+lines[]}`, `problems[]`, `compactions[]` and `legal_cuts`. Messages are counted from 0 there
+and from 1 in the text, lines always from 1. Fields may be added, never changed.
 
 ", "\
 Exit codes:

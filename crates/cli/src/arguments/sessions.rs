@@ -24,6 +24,8 @@ Examples:
   throughline sessions export last --format markdown -o memory.md
   throughline sessions gc --older-than 90d --keep 20 --dry-run
 
+Messages are counted from 1; in JSON, and in memories, from 0.
+
 Exit codes:
   0    done
   2    the arguments are wrong, or there is no such session
@@ -83,7 +85,7 @@ pub(crate) struct Show {
     #[arg(long)]
     pub(crate) messages: bool,
 
-    /// Write one message as it was received, by its number
+    /// Write one message as it was received, by its number, from 1
     #[arg(long, value_name = "N", conflicts_with_all = ["messages", "events", "json"])]
     pub(crate) message: Option<u64>,
 

@@ -3,9 +3,11 @@
 /// Above this, a number is a slip of the finger.
 pub(crate) const TOKENS_MAX: usize = 100_000_000;
 
-/// Windows from a thousand tokens on: no request fits into less.
+/// No request fits into a smaller window.
+pub(crate) const WINDOW_MIN: usize = 1000;
+
+/// Windows from a thousand tokens on.
 pub(super) fn window(text: &str) -> Result<u64, String> {
-    const WINDOW_MIN: usize = 1000;
     match tokens(text) {
         Some(count) if count < WINDOW_MIN => {
             Err(format!("a window has at least {WINDOW_MIN} tokens"))

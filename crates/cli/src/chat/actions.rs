@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use throughline::costs::Spent;
 use throughline::engine::Outcome;
 use throughline::memory::render;
 use throughline::store::Place;
@@ -15,6 +16,7 @@ use super::talk::{Said, nothing_said, of_session};
 use super::{Conversation, Then, interrupted, nothing_open};
 use crate::error::{Failure, Kind};
 use crate::output;
+use crate::spending::{self, Spending};
 use crate::words;
 
 /// Hits that are shown.
@@ -50,7 +52,11 @@ impl Conversation<'_> {
                     Some(_) => self.talk.agent("").await?,
                     None => return Err(nothing_open()),
                 };
-                self.follow(agent.go_on()).await?;
+                self.follow(
+                    agent.go_on(),
+                    "`throughline doctor` looks at the connection",
+                )
+                .await?;
             }
             Command::Model(name) => self.model(name).await?,
             Command::Cost => self.cost()?,
@@ -249,49 +255,34 @@ impl Conversation<'_> {
             let about = format!("{}{}\n", connection.model, window.unwrap_or_default());
             return self.screen.write(&about);
         };
-        self.talk.set_model(&name).await?;
+        self.talk.set_model(&name, None).await?;
         self.screen.note(&format!("{name} from now on"))
     }
 
     fn cost(&self) -> Result<(), Failure> {
         let costs = self.session()?.costs();
-        let row = |name: &str, spent: &throughline::costs::Spent| {
-            let usage = &spent.usage;
-            let mut row = vec![name.to_owned(), words::number(spent.calls)];
-            row.extend(
-                [
-                    usage.uncached,
-                    usage.cache_write,
-                    usage.cache_read,
-                    usage.output,
-                ]
-                .map(words::number),
-            );
-            row.push(price(spent.cost.dollars()));
-            row
+        let spending = |name, spent: &Spent| Spending {
+            name,
+            calls: spent.calls,
+            uncached: spent.usage.uncached,
+            written: spent.usage.cache_write,
+            cached: spent.usage.cache_read,
+            output: spent.usage.output,
+            cost: price(spent.cost.dollars()),
         };
-        let header = [
-            "",
-            "calls",
-            "uncached",
-            "cache write",
-            "cache read",
-            "output",
-            "cost",
+        let rows = [
+            spending("conversation", &costs.main),
+            spending("memories", &costs.updates),
         ];
-        let rows = vec![
-            row("conversation", &costs.main),
-            row("memories", &costs.updates),
-        ];
-        self.screen
-            .write(&self.screen.console.table(&header, rows))?;
+        let columns = self.screen.measured().look.map(|look| look.columns);
         let without = &costs.without_compaction;
         let refused = match without.refused {
             0 => String::new(),
             refused => format!(", and {refused} would have been too large"),
         };
-        self.screen.note(&format!(
-            "without compaction: {} for {}{refused}",
+        let table = spending::text(&rows, columns, &self.screen.console);
+        self.screen.write(&format!(
+            "{table}without compaction: {} for {}{refused}\n",
             price(without.cost.dollars()),
             words::counted(
                 usize::try_from(without.calls).unwrap_or(usize::MAX),

@@ -9,10 +9,11 @@ use throughline::transcript::request::message::ToolOutput;
 use throughline::transcript::usage::Usage;
 
 use super::markdown::Rendering;
+use super::preview;
 use super::screen::Screen;
 use crate::config::Thinking;
 use crate::error::Failure;
-use crate::output::Look;
+use crate::output::{Look, harmless};
 use crate::words;
 
 /// Columns that the arguments of a call may take.
@@ -92,6 +93,18 @@ impl Shown {
         }
     }
 
+    /// What a call would do that somebody has to allow. The question comes below it.
+    pub(crate) fn asked(&mut self, call: &ToolCall, summary: &str) -> Result<(), Failure> {
+        self.end()?;
+        let look = self.screen.measured().look.unwrap_or(Look::PLAIN);
+        let mut text = format!("{}\n", harmless(summary).replace('\n', " "));
+        for line in preview::lines(call, look) {
+            text.push_str(&line);
+            text.push('\n');
+        }
+        self.screen.beside(&text)
+    }
+
     /// Ends whatever is on the screen: the turn is over, or broken off.
     pub(crate) fn end(&mut self) -> Result<(), Failure> {
         self.end_text()?;
@@ -117,7 +130,12 @@ impl Shown {
             self.state = State::Text(rendering);
         }
         if let State::Text(Some(rendering)) = &mut self.state {
-            return self.screen.write(&rendering.push(text));
+            let mut out = String::new();
+            if let Some(look) = self.screen.measured().look {
+                out.push_str(&rendering.resized(look));
+            }
+            out.push_str(&rendering.push(text));
+            return self.screen.write(&out);
         }
         self.is_line_open = !text.ends_with('\n');
         self.screen.write(&self.screen.plain(text))
@@ -208,7 +226,7 @@ impl Screen {
     /// The text as it is, without what could steer a terminal if there is one.
     fn plain<'a>(&self, text: &'a str) -> std::borrow::Cow<'a, str> {
         if self.console.is_stdout_terminal {
-            crate::output::harmless(text)
+            harmless(text)
         } else {
             text.into()
         }

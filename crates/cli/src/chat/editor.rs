@@ -149,6 +149,8 @@ fn read_pipe(input: &mut impl BufRead) -> io::Result<Line> {
             break;
         }
         let line = String::from_utf8_lossy(&bytes);
+        // Some programs begin a text with a mark of its encoding.
+        let line = line.trim_start_matches('\u{feff}');
         let line = line.trim_end_matches(['\n', '\r']);
         text.push_str(line);
         if !goes_on(&text) {
@@ -270,7 +272,7 @@ mod tests {
 
     #[test]
     fn lines_of_a_pipe_go_on_after_a_backslash() {
-        let mut input: &[u8] = b"one\r\ntwo\\\nthree\\\\\n\nC:\\\\\nlast\\";
+        let mut input: &[u8] = b"\xef\xbb\xbfone\r\ntwo\\\nthree\\\\\n\nC:\\\\\nlast\\";
         let mut lines = Vec::new();
         loop {
             match read_pipe(&mut input).unwrap() {

@@ -68,6 +68,17 @@ impl Rendering {
         out
     }
 
+    /// The terminal may have another size. Where the rows of the line that is coming in stand now, nobody knows: they are
+    /// left alone, and the rest of it begins below them.
+    pub(crate) fn resized(&mut self, look: Look) -> String {
+        let has_changed = look != std::mem::replace(&mut self.look, look);
+        if !has_changed || self.line.is_empty() {
+            return String::new();
+        }
+        self.leave_line();
+        "\n".to_owned()
+    }
+
     /// The text is complete: the last line ends, if one has begun.
     pub(crate) fn end(&mut self) -> String {
         let mut out = String::new();
@@ -82,6 +93,10 @@ impl Rendering {
         let rows = self.rows();
         self.draw(rows, out);
         out.push('\n');
+        self.leave_line();
+    }
+
+    fn leave_line(&mut self) {
         self.fence = match self.fence.take() {
             Some(fence) if ends_code(&self.line, &fence) => None,
             Some(fence) => Some(fence),

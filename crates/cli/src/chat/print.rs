@@ -1,11 +1,14 @@
 //! `throughline chat --print`: one question, one answer.
 
 use std::io::Read;
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use throughline::agent::{AgentEvent, Outcome};
 use throughline::futures::StreamExt;
 use throughline::providers::reply::Event;
+use throughline::store::Store;
 use throughline::transcript::usage::Usage;
 
 use super::talk::Talk;
@@ -18,14 +21,31 @@ use crate::output::{Console, harmless};
 /// What is read from a pipe, bytes.
 const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
+/// How long a memory that is being made is waited for, behind the answer.
+const MEMORY_WAIT: Duration = Duration::from_secs(120);
+
 pub(crate) async fn run(
     arguments: &Chat,
     config: &Config,
+    store: &Arc<dyn Store>,
     text: &str,
     console: &Console,
 ) -> Result<Ending, Failure> {
     let question = question(text, console)?;
-    let mut talk = Talk::begin(arguments, config, console, true).await?;
+    let mut talk = Talk::begin(arguments, config, store, console, true).await?;
+    let ending = ask(&mut talk, question, arguments, console).await;
+    let closed = talk.close().await;
+    let ending = ending?;
+    closed?;
+    Ok(ending)
+}
+
+async fn ask(
+    talk: &mut Talk<'_>,
+    question: String,
+    arguments: &Chat,
+    console: &Console,
+) -> Result<Ending, Failure> {
     let agent = talk.agent(&question).await?;
     if arguments.show_id {
         console.note(&format!("session {}", agent.session().id()));
@@ -38,7 +58,6 @@ pub(crate) async fn run(
             biased;
             () = interrupted() => {
                 drop(turn);
-                talk.close().await?;
                 return Ok(Ending::Interrupted);
             }
             event = turn.next() => event,
@@ -62,18 +81,18 @@ pub(crate) async fn run(
             }
             Some(Ok(AgentEvent::Done(outcome))) => break outcome,
             Some(Ok(_)) => {}
-            Some(Err(error)) => {
-                let failure = of_agent(error);
-                talk.close().await?;
-                return Err(failure);
-            }
+            Some(Err(error)) => return Err(of_agent(error)),
             None => return Err(Failure::new(Kind::Bug, "the answer has no end")),
         }
     };
     if arguments.json {
-        console.print_json(&Report::of(&talk, &outcome, usage))?;
+        console.print_json(&Report::of(talk, &outcome, usage))?;
     }
-    talk.close().await?;
+    // Where each question has its own process, nobody else would ever end it.
+    tokio::select! {
+        () = talk.memory_made(MEMORY_WAIT) => {}
+        () = interrupted() => {}
+    }
     Ok(match outcome.as_ref() {
         Outcome::Done(_) => Ending::Done,
         other => {
@@ -111,7 +130,7 @@ fn question(text: &str, console: &Console) -> Result<String, Failure> {
         .hint("at most 16 MB; no model reads more"));
     }
     let piped = String::from_utf8_lossy(&piped);
-    let parts = [text.trim(), piped.trim()];
+    let parts = [text.trim(), piped.trim_start_matches('\u{feff}').trim()];
     let question = parts
         .iter()
         .filter(|part| !part.is_empty())

@@ -44,6 +44,15 @@ impl Screen {
         }
     }
 
+    /// What belongs to a question, where questions are asked.
+    pub(crate) fn beside(&self, text: &str) -> Result<(), Failure> {
+        if self.console.is_stdout_terminal {
+            return self.write(text);
+        }
+        self.console.question(text);
+        Ok(())
+    }
+
     /// The text as notes are shown.
     pub(crate) fn dimmed(&self, text: &str) -> String {
         let text = harmless(text);

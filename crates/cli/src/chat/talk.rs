@@ -2,31 +2,35 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use throughline::agent::builtin::Root;
 use throughline::agent::{Agent, AgentBuilder, AllowAll, Tools};
+use throughline::engine::{BuildKind, Event, Settings};
 use throughline::futures::{FutureExt, Stream, StreamExt};
-use throughline::store::{SessionInfo, Store};
+use throughline::store::{SessionId, SessionInfo, Store};
 use throughline::transcript::formats::request::read_message;
 use throughline::transcript::json::Raw;
 use throughline::transcript::message::{Message, Role};
+use throughline::transcript::request;
 use throughline::transcript::wire::Wire;
-use throughline::{ModelCompactor, OpenError, Session, SessionError, SessionEvent};
+use throughline::{ModelCompactor, OpenError, Session, SessionBuilder, SessionError, SessionEvent};
+use tokio::time::{Instant, sleep};
 
 use super::approvals::{Absent, Person};
+use super::memories::MemoryMaker;
 use crate::arguments::chat::Chat;
 use crate::config::Config;
-use crate::connect::{Connection, connect};
+use crate::connect::{Connection, ConnectionKind, SIMULATED, connect};
 use crate::error::{Failure, Kind, chain};
 use crate::output::Console;
+use crate::sessions::archive;
 use crate::{input, storage, words};
 
 /// Characters of a title.
 const TITLE_MAX: usize = 60;
 /// Rows that are read at once.
 const ROWS: usize = 500;
-/// The longest answer where the window is large, tokens.
-const ANSWER_TOKENS_MAX: u64 = 16_000;
 
 /// The model that makes memories where none does.
 const CODE_ALONE: &str = "none";
@@ -37,11 +41,12 @@ type Events = Pin<Box<dyn Stream<Item = SessionEvent> + Send>>;
 pub(crate) struct Talk<'a> {
     arguments: &'a Chat,
     pub(crate) config: &'a Config,
-    console: Console,
     pub(crate) connection: Connection,
     store: Arc<dyn Store>,
-    /// Nobody is asked whether calls may be run.
-    is_unattended: bool,
+    /// `None` where no model makes memories.
+    memories: Option<MemoryMaker>,
+    /// Who is asked whether calls may be run, if anybody is.
+    pub(crate) person: Option<Person>,
     open: Option<Open>,
 }
 
@@ -52,14 +57,14 @@ struct Open {
 }
 
 impl<'a> Talk<'a> {
-    /// Opens the store and the connection, and the session that is to be gone on with, if one is.
+    /// Makes the connection, and opens the session that is to be gone on with, if one is.
     pub(crate) async fn begin(
         arguments: &'a Chat,
         config: &'a Config,
+        store: &Arc<dyn Store>,
         console: &Console,
         is_unattended: bool,
     ) -> Result<Self, Failure> {
-        let store = storage::open(config).await?;
         let known = known(arguments, store.as_ref()).await?;
         let mut wanted = arguments.wanted.clone();
         let mut other_model = None;
@@ -72,25 +77,37 @@ impl<'a> Talk<'a> {
         let mut talk = Self {
             arguments,
             config,
-            console: console.clone(),
             connection,
-            store,
-            is_unattended,
+            store: Arc::clone(store),
+            memories: None,
+            person: (!arguments.yes && !is_unattended).then(|| Person::new(console)),
             open: None,
         };
+        talk.memories = talk.memory_model().map(MemoryMaker::new);
         if let Some(known) = known {
             let agent = talk.builder("")?.resume(&known.id).await;
-            talk.open(agent.map_err(of_open)?);
+            let agent = agent.map_err(of_open)?;
+            let given: Vec<String> = agent.tools().names().map(str::to_owned).collect();
+            talk.open(agent);
             if let Some(model) = other_model {
-                talk.set_model(&model).await?;
+                let window = talk.connection.window;
+                talk.set_model(&model, window).await?;
+            }
+            let stored = names(talk.stored(&known.id).await?.tools.as_ref());
+            for line in difference(&stored, &given) {
+                console.note(&line);
             }
         }
         Ok(talk)
     }
 
-    /// Goes on with another model of the same provider.
-    pub(crate) async fn set_model(&mut self, name: &str) -> Result<(), Failure> {
-        let model = self
+    /// Goes on with another model of the same provider, and with the window that it has, or a smaller one.
+    pub(crate) async fn set_model(
+        &mut self,
+        name: &str,
+        window: Option<u64>,
+    ) -> Result<(), Failure> {
+        let mut model = self
             .connection
             .catalogue
             .find(name)
@@ -100,21 +117,65 @@ impl<'a> Talk<'a> {
                     .hint("`throughline models` lists the known ones")
             })?;
         let is_anthropic = self.connection.client.wire() == Wire::Anthropic;
-        if is_anthropic != (model.provider == "anthropic") {
+        if name == SIMULATED && self.connection.kind == ConnectionKind::Simulated {
+            // It is to be found again under this name.
+            SIMULATED.clone_into(&mut model.id);
+        } else if is_anthropic != (model.provider == "anthropic") {
             return Err(Failure::new(
                 Kind::Arguments,
-                format!("{} is not a model of this provider", model.id),
+                format!("{name} is not a model of this provider"),
             )
             .hint(format!(
-                "a new chat can have it: throughline chat --model {}",
-                model.id
+                "a new chat can have it: throughline chat --model {name}"
             )));
         }
         if let Some(session) = self.session() {
             session.set_model(&model).await.map_err(of_session)?;
+            if let Some(window) = window {
+                let memory_tokens = self.config.memory_tokens;
+                let configured = session.configure(move |settings| {
+                    let of_window = Settings::new(window);
+                    settings.window = window;
+                    settings.output_reserve = settings.output_reserve.min(window / 2);
+                    settings.memory_tokens_max =
+                        memory_tokens.unwrap_or(of_window.memory_tokens_max);
+                });
+                configured.await.map_err(of_session)?;
+            }
         }
         self.connection.model = name.to_owned();
+        self.connection.window = window;
+        if let (Some(memories), Some(compactor)) = (&self.memories, self.memory_model()) {
+            memories.change(compactor);
+        }
         Ok(())
+    }
+
+    /// Who makes memories of a conversation with the model as it is now.
+    fn memory_model(&self) -> Option<ModelCompactor> {
+        let Connection {
+            client,
+            model,
+            window,
+            catalogue,
+            ..
+        } = &self.connection;
+        let memory_model = self.config.memory_model.as_deref().unwrap_or(model);
+        if memory_model == CODE_ALONE {
+            return None;
+        }
+        let compactor =
+            ModelCompactor::new(client.clone(), memory_model).catalogue(Arc::clone(catalogue));
+        Some(match window.filter(|_| memory_model == model) {
+            Some(window) => compactor.window(window),
+            None => compactor,
+        })
+    }
+
+    /// What the requests of a stored session begin with.
+    async fn stored(&self, id: &SessionId) -> Result<request::Settings, Failure> {
+        let loaded = self.store.load(id).await.map_err(storage::failure)?;
+        Ok(archive::frame(&loaded)?.settings().clone())
     }
 
     /// The session, if one has begun.
@@ -161,7 +222,9 @@ impl<'a> Talk<'a> {
             return Err(nothing_said());
         };
         let title = self.title(&session).await;
-        let fork = self.builder(&title)?.fork_of(&session, messages).await;
+        let stored = self.stored(session.id()).await?;
+        let fork = self.fork_builder(&title, stored)?;
+        let fork = fork.fork_of(&session, messages).await;
         let fork = fork.map_err(of_session)?;
         session.close().await.map_err(of_session)?;
         self.open(fork);
@@ -171,6 +234,45 @@ impl<'a> Talk<'a> {
     async fn title(&self, session: &Session) -> String {
         let info = self.store.session(session.id()).await;
         info.map(|info| info.title).unwrap_or_default()
+    }
+
+    /// Waits for a memory that is being made, if one is, for so long at most: code makes a draft of it, which a model then
+    /// works on.
+    pub(crate) async fn memory_made(&mut self, wait: Duration) {
+        /// A draft takes some milliseconds, and seconds if the machine has other things to do.
+        const DRAFT_WAIT: Duration = Duration::from_secs(10);
+        const LOOK_EVERY: Duration = Duration::from_millis(20);
+        let begin = Instant::now();
+        let mut draft = None;
+        loop {
+            while let Some(event) = self.past_event() {
+                match event {
+                    SessionEvent::Engine(Event::BuildStarted {
+                        ticket,
+                        kind: BuildKind::Draft,
+                        cover,
+                        ..
+                    }) => draft = Some((ticket, cover)),
+                    SessionEvent::Engine(
+                        Event::Failed { ticket, .. }
+                        | Event::Refused { ticket, .. }
+                        | Event::Dropped { ticket, .. },
+                    ) => draft = draft.filter(|(of_draft, _)| *of_draft != ticket),
+                    _ => {}
+                }
+            }
+            let Some(status) = self.session().map(Session::status) else {
+                return;
+            };
+            let there_is = status.ready_cover.unwrap_or_default().max(status.cover);
+            let is_drafted = draft.is_none_or(|(_, cover)| cover <= there_is);
+            let waited = begin.elapsed();
+            let is_draft_awaited = !is_drafted && waited < DRAFT_WAIT;
+            if waited >= wait || !(is_draft_awaited || status.is_updating) {
+                return;
+            }
+            sleep(LOOK_EVERY).await;
+        }
     }
 
     /// Stores what is to be stored.
@@ -210,8 +312,48 @@ impl<'a> Talk<'a> {
         Ok(said)
     }
 
-    /// An agent that can be started, gone on with, or forked.
+    /// An agent that can be started or gone on with.
     fn builder(&self, first: &str) -> Result<AgentBuilder, Failure> {
+        let system = match &self.arguments.system {
+            Some(path) => Some(input::small_file(path)?),
+            None => self.config.system_prompt()?,
+        };
+        let mut session = self.session_builder(first);
+        if let Some(system) = system {
+            session = session.system(system.trim());
+        }
+        Ok(self.agent_on(session, self.tools()?))
+    }
+
+    /// An agent for a fork of a session: it has the system prompt of that, and its tools.
+    fn fork_builder(
+        &self,
+        title: &str,
+        stored: request::Settings,
+    ) -> Result<AgentBuilder, Failure> {
+        let mut session = self.session_builder(title).system(stored.system);
+        let tools = self.tools()?;
+        let of_agent = |tool: &Raw| {
+            let name = name(tool);
+            tools.names().any(|known| Some(known) == name.as_deref())
+        };
+        // What this chat was not given stays known to the model: it has been called before.
+        let others: Vec<String> = stored
+            .tools
+            .iter()
+            .flat_map(Raw::array)
+            .filter(|tool| !of_agent(tool))
+            .map(|tool| tool.as_str().to_owned())
+            .collect();
+        if !others.is_empty()
+            && let Ok(others) = Raw::parse(format!("[{}]", others.join(",")))
+        {
+            session = session.tools(others);
+        }
+        Ok(self.agent_on(session, tools))
+    }
+
+    fn session_builder(&self, title: &str) -> SessionBuilder {
         let Connection {
             client,
             model,
@@ -222,42 +364,27 @@ impl<'a> Talk<'a> {
         let mut session = Session::builder(client.clone(), model)
             .store(Arc::clone(&self.store))
             .catalogue(Arc::clone(catalogue))
-            .title(words::shortened(first, TITLE_MAX));
+            .title(words::shortened(title, TITLE_MAX));
         if let Some(window) = window {
             session = session.window(*window);
         }
-        let known = catalogue.find(model).map(|model| model.window);
-        let answer = window
-            .or(known)
-            .map(|window| ANSWER_TOKENS_MAX.min(window / 8));
-        if let Some(tokens) = answer {
+        if let Some(tokens) = self.connection.answer_tokens() {
             session = session.max_tokens(tokens);
         }
-        let mut session = self.config.apply(session);
-        let system = match &self.arguments.system {
-            Some(path) => Some(input::small_file(path)?),
-            None => self.config.system_prompt()?,
-        };
-        if let Some(system) = system {
-            session = session.system(system.trim());
+        let session = self.config.apply(session);
+        match &self.memories {
+            Some(memories) => session.compactor(memories.clone()),
+            None => session,
         }
-        let memory_model = self.config.memory_model.as_deref().unwrap_or(model);
-        if memory_model != CODE_ALONE {
-            let mut compactor =
-                ModelCompactor::new(client.clone(), memory_model).catalogue(Arc::clone(catalogue));
-            if let Some(window) = window.filter(|_| memory_model == model) {
-                compactor = compactor.window(window);
-            }
-            session = session.compactor(compactor);
+    }
+
+    fn agent_on(&self, session: SessionBuilder, tools: Tools) -> AgentBuilder {
+        let agent = Agent::builder(session).tools(tools);
+        match &self.person {
+            Some(person) => agent.approve(person.clone()),
+            None if self.arguments.yes => agent.approve(AllowAll),
+            None => agent.approve(Absent),
         }
-        let agent = Agent::builder(session).tools(self.tools()?);
-        Ok(if self.arguments.yes {
-            agent.approve(AllowAll)
-        } else if self.is_unattended {
-            agent.approve(Absent)
-        } else {
-            agent.approve(Person::new(&self.console))
-        })
     }
 
     fn tools(&self) -> Result<Tools, Failure> {
@@ -331,6 +458,43 @@ async fn known(arguments: &Chat, store: &dyn Store) -> Result<Option<SessionInfo
         (None, false) => return Ok(None),
     };
     storage::find(store, wanted).await.map(Some)
+}
+
+/// The names of tools in the form of a wire.
+fn names(tools: Option<&Raw>) -> Vec<String> {
+    let tools = tools.into_iter().flat_map(Raw::array);
+    tools.filter_map(|tool| name(&tool)).collect()
+}
+
+fn name(tool: &Raw) -> Option<String> {
+    let of = |tool: &Raw| tool.string_field("name").map(|name| name.to_string());
+    of(tool).or_else(|| tool.field("function").and_then(|function| of(&function)))
+}
+
+/// What a session that is gone on with has other than what was asked for: its tools are those with which it began.
+fn difference(stored: &[String], given: &[String]) -> Vec<String> {
+    let without = |some: &[String], others: &[String]| -> String {
+        let names: Vec<&str> = some
+            .iter()
+            .filter(|name| !others.contains(name))
+            .map(String::as_str)
+            .collect();
+        names.join(",")
+    };
+    let mut lines = Vec::new();
+    let missing = without(stored, given);
+    if !missing.is_empty() {
+        lines.push(format!(
+            "the session has tools that are not given now, and its model may call them in vain: --tools {missing}"
+        ));
+    }
+    let unknown = without(given, stored);
+    if !unknown.is_empty() {
+        lines.push(format!(
+            "the session keeps the tools that it began with; its model does not know of {unknown} (a new chat or /fork can have them)"
+        ));
+    }
+    lines
 }
 
 pub(crate) fn nothing_said() -> Failure {

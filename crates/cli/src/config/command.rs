@@ -98,6 +98,13 @@ fn change(
     if let Some(text) = value {
         Config::check(key, &meant(key, text), &place.path)?;
     }
+    // A value can be a mistake beside the others. What was one before is not for this change to mend.
+    if Config::parse(&before, &place.path).is_ok()
+        && let Err(clash) = Config::understand(&after, &place.path)?.agrees()
+    {
+        let what = format!("{}: {}", clash.name, clash.what);
+        return Err(Failure::new(Kind::Arguments, what));
+    }
     if let Some(folder) = place.path.parent() {
         storage::make_private_folder(folder)?;
     }
@@ -137,7 +144,7 @@ fn document(text: &str) -> Result<DocumentMut, Failure> {
 /// The value that was typed, without the quotes that a shell has taken away.
 fn meant(key: &Key, text: &str) -> Value {
     match (key.takes, text.parse::<i64>()) {
-        (Takes::Texts, _) => {
+        (Takes::Tools, _) => {
             let list = text.trim().trim_start_matches('[').trim_end_matches(']');
             let names = list.split(',').map(|name| name.trim().trim_matches('"'));
             Value::Array(Array::from_iter(names.filter(|name| !name.is_empty())))

@@ -1,5 +1,6 @@
 //! The table of keys: what can stand in the configuration file.
 
+use throughline::agent::builtin;
 use toml_edit::Value;
 
 use super::Config;
@@ -25,9 +26,10 @@ type Set = fn(&mut Config, &Value, &mut Context<'_>) -> Result<(), String>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Takes {
     Text,
+    Address,
     Credential,
     Path,
-    Texts,
+    Tools,
     Tokens,
     Mark,
     OneOf(&'static [&'static str]),
@@ -63,11 +65,11 @@ pub(crate) static KEYS: &[Key] = &[
     },
     Key {
         name: "base_url",
-        takes: Takes::Text,
+        takes: Takes::Address,
         default: "the provider's",
         about: "Address of the provider, of a gateway or of a local server",
         example: r#""http://127.0.0.1:8080""#,
-        set: |config, value, _| values::text(value).map(|it| config.base_url = Some(it)),
+        set: |config, value, _| values::base_url(value).map(|it| config.base_url = Some(it)),
     },
     Key {
         name: "wire",
@@ -103,7 +105,7 @@ pub(crate) static KEYS: &[Key] = &[
         default: "the model's",
         about: "Tokens that the model holds, where that is not known or less is to be used",
         example: "200000",
-        set: |config, value, _| values::tokens(value).map(|it| config.window = Some(it)),
+        set: |config, value, _| values::window(value).map(|it| config.window = Some(it)),
     },
     Key {
         name: "max_tokens",
@@ -143,7 +145,9 @@ pub(crate) static KEYS: &[Key] = &[
         default: "5% of the window, 400 to 6000",
         about: "Largest memory, tokens",
         example: "4000",
-        set: |config, value, _| values::tokens(value).map(|it| config.memory_tokens = Some(it)),
+        set: |config, value, _| {
+            values::memory_tokens(value).map(|it| config.memory_tokens = Some(it))
+        },
     },
     Key {
         name: "data",
@@ -173,11 +177,11 @@ pub(crate) static KEYS: &[Key] = &[
     },
     Key {
         name: "tools",
-        takes: Takes::Texts,
+        takes: Takes::Tools,
         default: "none",
         about: "Tools that the model is offered",
         example: r#"["recall", "read_file"]"#,
-        set: |config, value, _| values::texts(value).map(|it| config.tools = it),
+        set: |config, value, _| values::tools(value).map(|it| config.tools = it),
     },
     Key {
         name: "root",
@@ -245,11 +249,12 @@ impl Takes {
     pub(crate) fn words(self) -> String {
         match self {
             Self::Text => "a text".to_owned(),
+            Self::Address => "http:// or https://, without a key in it".to_owned(),
             Self::Credential => "env:NAME, file:PATH or keyring:SERVICE/USER".to_owned(),
             Self::Path => {
                 "a path; ~/ is your home, other relative ones count from the file".to_owned()
             }
-            Self::Texts => "a list of texts".to_owned(),
+            Self::Tools => format!("a list of {}", builtin::NAMES.join(", ")),
             Self::Tokens => "a number of tokens, such as 30000 or \"30k\"".to_owned(),
             Self::Mark => "a share such as \"80%\", or a number of tokens".to_owned(),
             Self::OneOf(names) => names.join(", "),

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use throughline::agent::builtin;
 use throughline::engine::{Mark, Mode};
 use throughline_transcript::wire::Wire;
 use toml_edit::Value;
 
-use crate::arguments::tokens::{self as typed, TOKENS_MAX};
+use crate::arguments::tokens::{self as typed, TOKENS_MAX, WINDOW_MIN};
+use crate::connect::address;
 
 /// Where the key of the provider is. The key itself is never in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,6 +115,50 @@ pub(super) fn texts(value: &Value) -> Read<Vec<String>> {
     match value.as_array() {
         Some(array) => array.iter().map(text).collect(),
         None => Err("a list of texts is needed, such as [\"recall\"]".to_owned()),
+    }
+}
+
+/// Names of tools, each of which there is.
+pub(super) fn tools(value: &Value) -> Read<Vec<String>> {
+    let names = texts(value)?;
+    match names
+        .iter()
+        .find(|name| !builtin::NAMES.contains(&name.as_str()))
+    {
+        Some(name) => Err(format!(
+            "there is no tool {name:?}; there are {}",
+            builtin::NAMES.join(", ")
+        )),
+        None => Ok(names),
+    }
+}
+
+/// An address that requests can go to, without a key in it.
+pub(super) fn base_url(value: &Value) -> Read<String> {
+    let text = text(value)?;
+    address::check(&text)?;
+    Ok(text)
+}
+
+/// A window that a request fits into.
+pub(super) fn window(value: &Value) -> Read<u64> {
+    match tokens(value)? {
+        count if count < WINDOW_MIN as u64 => {
+            Err(format!("a window has at least {WINDOW_MIN} tokens"))
+        }
+        count => Ok(count),
+    }
+}
+
+/// A memory of a few lines at least.
+pub(super) fn memory_tokens(value: &Value) -> Read<u64> {
+    /// Below that there is no room for the user's own words.
+    const MEMORY_TOKENS_MIN: u64 = 200;
+    match tokens(value)? {
+        count if count < MEMORY_TOKENS_MIN => {
+            Err(format!("a memory has at least {MEMORY_TOKENS_MIN} tokens"))
+        }
+        count => Ok(count),
     }
 }
 

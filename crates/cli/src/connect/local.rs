@@ -8,7 +8,7 @@ use throughline::providers::client::{CallOptions, Client, ClientBuilder};
 use throughline::providers::transport::HttpTransport;
 use throughline_transcript::wire::Wire;
 
-use super::{SIMULATED, client};
+use super::{SIMULATED, client, provider};
 use crate::error::{Failure, Kind};
 
 /// How long all servers together may take to answer.
@@ -79,9 +79,7 @@ pub(crate) async fn no_key(variable: Option<&str>, model: Option<&str>) -> Failu
     let message = match (variable, model) {
         (Some(variable), _) => format!("there is no key: {variable} is not set"),
         (None, Some(model)) => format!("whose model {model} is, is not known"),
-        (None, None) => {
-            "there is no key: neither ANTHROPIC_API_KEY nor OPENAI_API_KEY is set".to_owned()
-        }
+        (None, None) => format!("there is no key: none of {} is set", provider::variables()),
     };
     let offers = offers(&servers().await);
     Failure::new(Kind::Arguments, format!("{message}; {offers}"))

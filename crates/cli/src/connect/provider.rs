@@ -14,7 +14,7 @@ pub(crate) struct Provider {
     name: &'static str,
     pub(super) base_url: &'static str,
     /// Another address, as the provider's own tools read it.
-    base_url_variable: Option<&'static str>,
+    pub(super) base_url_variable: Option<&'static str>,
     pub(super) wire: Wire,
     /// Where its tools look for the key.
     pub(super) variable: &'static str,
@@ -60,6 +60,12 @@ pub(crate) static PROVIDERS: &[Provider] = &[
 
 /// Anthropic's second way of saying who one is: a token.
 const ANTHROPIC_TOKEN: &str = "ANTHROPIC_AUTH_TOKEN";
+
+/// Where keys are looked for, for people.
+pub(super) fn variables() -> String {
+    let names: Vec<&str> = PROVIDERS.iter().map(|provider| provider.variable).collect();
+    names.join(", ")
+}
 
 impl Provider {
     /// Whose model this is.

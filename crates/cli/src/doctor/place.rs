@@ -137,10 +137,9 @@ pub(super) async fn sessions(config: &Config) -> Option<Finding> {
     if !place.exists() {
         return Some(Finding::ok("sessions", "there is no session yet"));
     }
-    let found = async {
-        let store = storage::open(config).await?;
-        storage::sessions(&*store).await
-    };
+    let found = storage::using(config, async |store| {
+        storage::sessions(store.as_ref()).await
+    });
     Some(match found.await {
         Ok(sessions) => Finding::ok(
             "sessions",
@@ -150,7 +149,12 @@ pub(super) async fn sessions(config: &Config) -> Option<Finding> {
                 place.display()
             ),
         ),
-        Err(failure) => Finding::of_failure("sessions", &failure.at(place.display())),
+        Err(failure) => {
+            let place = place.display().to_string();
+            let is_said = failure.message().contains(&place);
+            let failure = if is_said { failure } else { failure.at(place) };
+            Finding::of_failure("sessions", &failure)
+        }
     })
 }
 

@@ -150,7 +150,7 @@ fn details(session: &Session, console: &Console, out: &mut String) {
         };
         vec![
             number(block.tokens as u64),
-            block.message.to_string(),
+            (block.message + 1).to_string(),
             line(block.line),
             what,
             block.start.clone(),
@@ -185,7 +185,7 @@ fn details(session: &Session, console: &Console, out: &mut String) {
     if session.errors.total > 0 || !session.errors.lines.is_empty() {
         let lines = session.errors.lines.iter().take(SHOWN_MAX).map(|error| {
             vec![
-                error.message.to_string(),
+                (error.message + 1).to_string(),
                 error.tool.clone(),
                 number(error.count as u64),
                 error.text.clone(),
@@ -210,7 +210,7 @@ fn details(session: &Session, console: &Console, out: &mut String) {
         let problems = session.problems.iter().take(SHOWN_MAX).map(|problem| {
             let message = problem
                 .message
-                .map(|message| message.to_string())
+                .map(|message| (message + 1).to_string())
                 .unwrap_or_default();
             vec![message, problem.code.to_string(), problem.text.clone()]
         });
@@ -226,7 +226,7 @@ fn details(session: &Session, console: &Console, out: &mut String) {
     if !session.compactions.is_empty() {
         let marks = session.compactions.iter().map(|mark| {
             vec![
-                mark.before_message.to_string(),
+                (mark.before_message + 1).to_string(),
                 mark.trigger.clone().unwrap_or_default(),
                 mark.tokens_before.map(number).unwrap_or_default(),
             ]

@@ -69,7 +69,7 @@ pub(super) fn raw(bytes: &[u8]) -> Option<Raw> {
 }
 
 /// What the requests of the session say besides their messages.
-pub(super) fn frame(loaded: &Loaded) -> Result<Frame, Failure> {
+pub(crate) fn frame(loaded: &Loaded) -> Result<Frame, Failure> {
     let damaged = || {
         Failure::new(
             Kind::Input,

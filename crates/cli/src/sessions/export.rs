@@ -2,7 +2,7 @@
 
 use throughline::memory::document::Memory;
 use throughline::memory::render::restoring;
-use throughline::store::{Loaded, MemoryRow};
+use throughline::store::{Loaded, MemoryRow, Store};
 use throughline_transcript::catalogue::Catalogue;
 use throughline_transcript::convert::to_jsonl;
 use throughline_transcript::json::Raw;
@@ -10,17 +10,14 @@ use throughline_transcript::request::Marks;
 
 use super::{archive, show};
 use crate::arguments::sessions::{self as arguments, Format};
-use crate::config::Config;
 use crate::error::{Failure, Kind};
 use crate::{convert, output, storage};
 
-pub(super) async fn run(arguments: &arguments::Export, config: &Config) -> Result<(), Failure> {
-    output::check_place(arguments.output.as_deref())?;
-    let store = storage::open(config).await?;
-    let session = storage::find(&*store, &arguments.id).await?;
+pub(super) async fn run(arguments: &arguments::Export, store: &dyn Store) -> Result<(), Failure> {
+    let session = storage::find(store, &arguments.id).await?;
     let loaded = store.load(&session.id).await.map_err(storage::failure)?;
     let document = match arguments.format {
-        Format::Jsonl => to_jsonl(&archive::conversation(&loaded, &*store).await?),
+        Format::Jsonl => to_jsonl(&archive::conversation(&loaded, store).await?),
         Format::Request => request(&loaded)?,
         Format::Markdown => newest(&loaded)?.markdown.clone(),
         Format::Json => newest(&loaded)?.json.clone(),

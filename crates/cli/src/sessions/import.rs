@@ -1,5 +1,7 @@
 //! `throughline sessions import`: a session of another program goes on here.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use throughline::engine::Outcome;
 use throughline::{OpenError, Session, SessionError};
@@ -38,38 +40,44 @@ pub(super) async fn run(
     let model = conversation.model.as_deref();
     let connection = connect::unconnected(&arguments.wanted, config, model)?;
     let wire = connection.client.wire();
+    let answer_tokens = connection.answer_tokens();
     progress.working("converting", input.text.text.len());
     let converted = Converted::of(conversation, wire, &connection.model)?;
     progress.finish();
     tell_losses(&converted.losses, console);
 
-    let store = storage::open(config).await?;
-    let mut builder = Session::builder(connection.client, connection.model)
-        .catalogue(connection.catalogue)
-        .store(store)
-        .title(match &arguments.title {
-            Some(title) => title.clone(),
-            None => words::title(conversation, TITLE_CHARACTERS),
-        })
-        .system(match config.system_prompt()? {
-            Some(system) => system,
-            None => converted.system,
-        })
-        .history(converted.messages);
-    if let Some(window) = connection.window {
-        builder = builder.window(window);
-    }
-    let session = config.apply(builder).start().await.map_err(not_begun)?;
-    let memory = match arguments.no_memory {
-        true => None,
-        false => Some(session.compact(None).await.map_err(not_compacted)?),
-    };
-    // Where the session stands is known for sure when nothing of it runs any more.
-    session.close().await.map_err(not_compacted)?;
-    let status = session.status();
+    let (id, status, memory) = storage::using(config, async |store| {
+        let mut builder = Session::builder(connection.client, connection.model)
+            .catalogue(connection.catalogue)
+            .store(Arc::clone(store))
+            .title(match &arguments.title {
+                Some(title) => title.clone(),
+                None => words::title(conversation, TITLE_CHARACTERS),
+            })
+            .system(match config.system_prompt()? {
+                Some(system) => system,
+                None => converted.system,
+            })
+            .history(converted.messages);
+        if let Some(window) = connection.window {
+            builder = builder.window(window);
+        }
+        if let Some(tokens) = answer_tokens {
+            builder = builder.max_tokens(tokens);
+        }
+        let session = config.apply(builder).start().await.map_err(not_begun)?;
+        let memory = match arguments.no_memory {
+            true => None,
+            false => Some(session.compact(None).await.map_err(not_compacted)?),
+        };
+        // Where the session stands is known for sure when nothing of it runs any more.
+        session.close().await.map_err(not_compacted)?;
+        Ok((session.id().to_string(), session.status(), memory))
+    })
+    .await?;
     let imported = Imported {
         schema: "throughline.import/1",
-        id: session.id().to_string(),
+        id,
         messages: status.messages,
         memory_version: status.version,
         covers: status.cover,

@@ -14,18 +14,17 @@ use crate::{storage, words};
 
 pub(super) async fn delete(
     arguments: &arguments::Delete,
-    config: &Config,
+    store: &dyn Store,
     console: &Console,
 ) -> Result<(), Failure> {
-    let store = storage::open(config).await?;
     let mut sessions: Vec<SessionInfo> = Vec::new();
     for wanted in &arguments.ids {
-        let session = storage::find(&*store, wanted).await?;
+        let session = storage::find(store, wanted).await?;
         if !sessions.contains(&session) {
             sessions.push(session);
         }
     }
-    if !arguments.yes && !is_agreed(&sessions, &*store, console).await? {
+    if !arguments.yes && !is_agreed(&sessions, store, console).await? {
         return Ok(());
     }
     for session in &sessions {
@@ -40,22 +39,41 @@ pub(super) async fn gc(
     config: &Config,
     console: &Console,
 ) -> Result<(), Failure> {
-    let store = storage::open(config).await?;
-    let all = storage::sessions(&*store).await?;
+    let deleted = storage::using(config, async |store| {
+        delete_old(arguments, store.as_ref(), console).await
+    });
+    let Some(deleted) = deleted.await? else {
+        return Ok(());
+    };
+    let freed = storage::shrink(config).await?;
+    console.print(&format!(
+        "{} deleted, {} kB given back\n",
+        words::counted(deleted, "session"),
+        words::number(freed / 1024)
+    ))
+}
+
+/// How many were deleted; `None` if none was to be.
+async fn delete_old(
+    arguments: &arguments::Gc,
+    store: &dyn Store,
+    console: &Console,
+) -> Result<Option<usize>, Failure> {
+    let all = storage::sessions(store).await?;
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     let doomed = doomed(all, now, arguments.older_than, arguments.keep);
     if arguments.dry_run {
         for session in &doomed {
-            console.print(&format!("{}\n", line(session, &*store).await?))?;
+            console.print(&format!("{}\n", line(session, store).await?))?;
         }
         let count = words::counted(doomed.len(), "session");
         console.note(&format!("{count} would be deleted"));
-        return Ok(());
+        return Ok(None);
     }
-    if !doomed.is_empty() && !arguments.yes && !is_agreed(&doomed, &*store, console).await? {
-        return Ok(());
+    if !doomed.is_empty() && !arguments.yes && !is_agreed(&doomed, store, console).await? {
+        return Ok(None);
     }
     let mut deleted = 0;
     for session in &doomed {
@@ -67,13 +85,7 @@ pub(super) async fn gc(
             Err(error) => return Err(storage::failure(error)),
         }
     }
-    drop(store);
-    let freed = storage::shrink(config).await?;
-    console.print(&format!(
-        "{} deleted, {} kB given back\n",
-        words::counted(deleted, "session"),
-        words::number(freed / 1024)
-    ))
+    Ok(Some(deleted))
 }
 
 /// The sessions that are too old, without the newest ones that are kept. `all` are the last changed first.

@@ -7,9 +7,9 @@ use throughline_transcript::message::{Content, Message};
 
 use super::{Entry, archive};
 use crate::arguments::sessions as arguments;
-use crate::config::Config;
 use crate::error::{Failure, Kind};
 use crate::output::{self, Console};
+use crate::spending::{self, Spending};
 use crate::{storage, words};
 
 /// How many of the last events are shown, unless all are asked for.
@@ -19,29 +19,40 @@ const WORDS_CHARACTERS: usize = 60;
 
 pub(super) async fn run(
     arguments: &arguments::Show,
-    config: &Config,
+    store: &dyn Store,
     console: &Console,
 ) -> Result<(), Failure> {
-    let store = storage::open(config).await?;
-    let session = storage::find(&*store, &arguments.id).await?;
-    if let Some(index) = arguments.message {
-        let message = store
-            .message(&session.id, index)
-            .await
-            .map_err(storage::failure)?;
+    let session = storage::find(store, &arguments.id).await?;
+    if let Some(number) = arguments.message {
+        let index = number
+            .checked_sub(1)
+            .filter(|index| *index < session.message_count);
+        let index = index.ok_or_else(|| {
+            let count = usize::try_from(session.message_count).unwrap_or(usize::MAX);
+            Failure::new(
+                Kind::Arguments,
+                format!(
+                    "there is no message {number}; the session has {}",
+                    words::counted(count, "message")
+                ),
+            )
+            .hint("they are counted from 1; --messages lists them")
+        })?;
+        let message = store.message(&session.id, index).await;
+        let message = message.map_err(storage::failure)?;
         let text = String::from_utf8_lossy(&message.original).into_owned();
         // For programs it is what was received, byte for byte; a terminal must not be steered by it.
         return console.print(&format!("{}\n", output::harmless(&text)));
     }
     let loaded = store.load(&session.id).await.map_err(storage::failure)?;
     let messages = match arguments.messages || arguments.json {
-        true => archive::messages(&session, &*store).await?,
+        true => archive::messages(&session, store).await?,
         false => Vec::new(),
     };
     let shown = Shown {
-        entry: Entry::of(&session, &*store).await?,
-        versions: versions(&loaded, &*store).await?,
-        events: events(&loaded, &*store).await?,
+        entry: Entry::of(&session, store).await?,
+        versions: versions(&loaded, store).await?,
+        events: events(&loaded, store).await?,
         messages,
         loaded,
     };
@@ -165,25 +176,21 @@ impl Shown {
 
     fn costs(&self, console: &Console) -> String {
         let usage = &self.loaded.usage;
-        let row = |name: &str, sum: &UsageSum| {
-            vec![
-                name.to_owned(),
-                words::number(sum.calls),
-                words::number(sum.uncached),
-                words::number(sum.cache_write.saturating_add(sum.cache_write_long)),
-                words::number(sum.cache_read),
-                words::number(sum.output),
-                dollars(sum),
-            ]
+        let spending = |name, sum: &UsageSum| Spending {
+            name,
+            calls: sum.calls,
+            uncached: sum.uncached,
+            written: sum.cache_write.saturating_add(sum.cache_write_long),
+            cached: sum.cache_read,
+            output: sum.output,
+            cost: dollars(sum),
         };
-        let header = [
-            "", "calls", "uncached", "written", "cached", "output", "cost",
+        let rows = [
+            spending("conversation", &usage.main),
+            spending("memories", &usage.update),
         ];
-        let rows = vec![
-            row("conversation", &usage.main),
-            row("memories", &usage.update),
-        ];
-        console.table(&header, rows)
+        let columns = console.is_stdout_terminal.then(output::terminal_width);
+        spending::text(&rows, columns, console)
     }
 
     fn version_table(&self, console: &Console) -> String {
@@ -241,7 +248,7 @@ impl Shown {
             .map(|stored| {
                 let message = archive::message(stored);
                 vec![
-                    stored.position.to_string(),
+                    (stored.position + 1).to_string(),
                     stored.role.clone(),
                     stored.at_ms.and_then(words::minute).unwrap_or_default(),
                     words::number(stored.tokens),

@@ -11,14 +11,14 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_throughline");
 const SIMULATED: [&str; 5] = ["chat", "--model", "simulated", "--window", "20000"];
 
 /// A place for sessions, gone with the test.
-struct Home(tempfile::TempDir);
+pub(crate) struct Home(tempfile::TempDir);
 
 impl Home {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         self.0.path().to_str().unwrap()
     }
 
@@ -26,7 +26,29 @@ impl Home {
         ["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"].map(|name| (name, self.path()))
     }
 
-    fn terminal(&self, arguments: &[&str], more: &[(&str, &str)]) -> Terminal {
+    /// The configuration says this.
+    pub(crate) fn configure(&self, text: &str) {
+        let folder = self.0.path().join("throughline");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("config.toml"), text).unwrap();
+    }
+
+    /// A chat in a terminal of this size, with whom the arguments say.
+    pub(crate) fn plain_terminal(
+        &self,
+        arguments: &[&str],
+        more: &[(&str, &str)],
+        size: (u16, u16),
+    ) -> Terminal {
+        let all: Vec<&str> = std::iter::once("chat")
+            .chain(arguments.iter().copied())
+            .collect();
+        let variables: Vec<(&str, &str)> = self.variables().iter().chain(more).copied().collect();
+        Terminal::start(Path::new(PROGRAM), &all, &variables, size)
+    }
+
+    /// A chat with the simulated model in a terminal.
+    pub(crate) fn terminal(&self, arguments: &[&str], more: &[(&str, &str)]) -> Terminal {
         let latency = if arguments.contains(&"--latency") {
             &[][..]
         } else {
@@ -37,12 +59,12 @@ impl Home {
             .chain(latency)
             .chain(arguments)
             .copied()
+            .skip(1)
             .collect();
-        let variables: Vec<(&str, &str)> = self.variables().iter().chain(more).copied().collect();
-        Terminal::start(Path::new(PROGRAM), &all, &variables, (80, 24))
+        self.plain_terminal(&all, more, (80, 24))
     }
 
-    fn pipe(&self, arguments: &[&str], input: &str) -> Output {
+    pub(crate) fn pipe(&self, arguments: &[&str], input: &str) -> Output {
         let latency = ["--latency", "none"];
         let all: Vec<&str> = SIMULATED
             .iter()
@@ -63,8 +85,16 @@ impl Home {
         child.wait_with_output().unwrap()
     }
 
+    /// A chat with whom the arguments say, without a terminal.
+    pub(crate) fn piped(&self, arguments: &[&str]) -> Output {
+        let all: Vec<&str> = std::iter::once("chat")
+            .chain(arguments.iter().copied())
+            .collect();
+        command(&all).envs(self.variables()).output().unwrap()
+    }
+
     #[track_caller]
-    fn answered(&self, arguments: &[&str], input: &str) -> String {
+    pub(crate) fn answered(&self, arguments: &[&str], input: &str) -> String {
         let output = self.pipe(arguments, input);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         assert_eq!(stderr(&output), "");

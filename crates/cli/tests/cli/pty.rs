@@ -6,16 +6,19 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use rustix::termios::LocalModes;
 
 /// After so long, what is waited for does not come any more.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// A program that has done nothing for so long is not about to do anything.
+const REST: Duration = Duration::from_millis(250);
 const SCROLLBACK: usize = 10_000;
 
 pub(crate) struct Terminal {
     shown: Arc<Shown>,
     keyboard: Arc<Mutex<Box<dyn Write + Send>>>,
     child: Box<dyn Child + Send + Sync>,
-    _master: Box<dyn MasterPty + Send>,
+    master: Box<dyn MasterPty + Send>,
 }
 
 struct Shown {
@@ -87,7 +90,7 @@ impl Terminal {
             shown,
             keyboard,
             child,
-            _master: pair.master,
+            master: pair.master,
         }
     }
 
@@ -95,6 +98,21 @@ impl Terminal {
         let mut keyboard = self.keyboard.lock().unwrap();
         keyboard.write_all(keys.as_bytes()).unwrap();
         keyboard.flush().unwrap();
+    }
+
+    /// Waits until the program edits no line any more: Ctrl-C is a signal then, and not a key.
+    #[track_caller]
+    pub(crate) fn until_keys_are_signals(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        let signals = LocalModes::ISIG.bits();
+        let are_signals = || {
+            let modes = self.master.get_termios().unwrap().local_flags.bits();
+            modes & signals != 0
+        };
+        while !are_signals() {
+            assert!(Instant::now() < deadline, "the line does not end");
+            std::thread::yield_now();
+        }
     }
 
     /// Types a line and says that it is to be taken. A long one is pasted.
@@ -141,14 +159,66 @@ impl Terminal {
         })
     }
 
+    /// Waits until the program rests: what goes on in the background, such as a memory that is being made, has ended.
+    pub(crate) fn until_at_rest(&self) {
+        let process = self.child.process_id().unwrap();
+        let mut before = processor_time(process);
+        loop {
+            std::thread::sleep(REST);
+            let now = processor_time(process);
+            if now == before {
+                return;
+            }
+            before = now;
+        }
+    }
+
     /// What was written, byte for byte.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.shown.state.lock().unwrap().bytes.clone()
     }
 
+    /// Waits for the end; gives what was written, byte for byte.
+    pub(crate) fn bytes_at_end(mut self) -> Vec<u8> {
+        self.child.wait().unwrap();
+        let state = self.shown.state.lock().unwrap();
+        let (state, waited) = self
+            .shown
+            .changed
+            .wait_timeout_while(state, PATIENCE, |state| !state.has_ended)
+            .unwrap();
+        assert!(!waited.timed_out(), "the terminal does not end");
+        state.bytes.clone()
+    }
+
     /// The screen as it is now.
     pub(crate) fn screen(&self) -> vt100::Screen {
         self.shown.state.lock().unwrap().parser.screen().clone()
+    }
+
+    /// The first character on the screen of a text that stands there.
+    pub(crate) fn cell_of(&self, text: &str) -> Option<vt100::Cell> {
+        let screen = self.screen();
+        let (_, columns) = screen.size();
+        let (row, column) = screen
+            .rows(0, columns)
+            .enumerate()
+            .find_map(|(row, shown)| Some((row, shown.find(text)?)))?;
+        let (row, column) = (u16::try_from(row).ok()?, u16::try_from(column).ok()?);
+        screen.cell(row, column).cloned()
+    }
+
+    /// The terminal has another size from now on, and says so to the program.
+    pub(crate) fn resize(&self, (columns, rows): (u16, u16)) {
+        let size = PtySize {
+            rows,
+            cols: columns,
+            pixel_width: 0,
+            pixel_height: 0,
+        };
+        self.master.resize(size).unwrap();
+        let mut state = self.shown.state.lock().unwrap();
+        state.parser.screen_mut().set_size(rows, columns);
     }
 
     /// Waits for the end; gives the exit code and all that was shown.
@@ -194,6 +264,14 @@ impl Shown {
         drop(state);
         self.changed.notify_all();
     }
+}
+
+/// What a program has had of the processors, in ticks of the system.
+fn processor_time(process: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let (_, fields) = stat.rsplit_once(") ").unwrap();
+    let times = fields.split(' ').skip(11).take(2);
+    times.map(|time| time.parse::<u64>().unwrap()).sum()
 }
 
 /// The rows that were scrolled away and those of the screen, without what is empty at the end.

@@ -187,3 +187,138 @@ async fn a_session_that_is_open_elsewhere_is_left_alone() {
     drop(writer);
     user.printed(&["sessions", "delete", id, "--yes"]);
 }
+
+/// Messages have the same numbers wherever people read them, and the one of a list is the one that is shown.
+#[test]
+fn messages_are_counted_from_1_for_people() {
+    let user = User::new();
+    let file = user.path("talk.txt");
+    fs::write(&file, "User: The quantum ferry.\nAssistant: I see.\n").unwrap();
+    import(&user, &[file.to_str().unwrap(), "--model", "simulated"]);
+    let found = user.printed(&["sessions", "search", "quantum"]);
+    assert!(found.contains("message 1 "), "{found}");
+    let found = json(&user, &["sessions", "search", "quantum", "--json"]);
+    assert_eq!(found["hits"][0]["message"], 0);
+    let listed = user.printed(&["sessions", "show", "last", "--messages"]);
+    let row = |words: &str| listed.lines().find(|line| line.contains(words)).unwrap();
+    let rows = listed.split_once("Messages\n").unwrap().1;
+    assert!(rows.contains(" 1  user"), "{listed}");
+    assert!(row("I see.").trim_start().starts_with('2'), "{listed}");
+    let shown = user.printed(&["sessions", "show", "last", "--message", "1"]);
+    assert!(shown.contains("quantum ferry"), "{shown}");
+    for number in ["0", "3"] {
+        user.refused(
+            &["sessions", "show", "last", "--message", number],
+            2,
+            &["the session has 2 messages", "counted from 1"],
+        );
+    }
+}
+
+/// What is left behind is one file: no log waits for somebody to read it.
+#[test]
+fn every_command_closes_the_database() {
+    let user = User::new();
+    let is_closed = |after: &str| {
+        let left: Vec<String> = fs::read_dir(user.data())
+            .unwrap()
+            .map(|file| file.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.ends_with("-wal") || name.ends_with("-shm"))
+            .collect();
+        assert!(left.is_empty(), "{after}: {left:?}");
+    };
+    let dialogue = data("dialogue.txt");
+    let simulated = ["--model", "simulated", "--latency", "none"];
+    for (code, arguments) in [
+        (0, &["sessions"][..]),
+        (
+            0,
+            &["sessions", "import", &dialogue, "--model", "simulated"],
+        ),
+        (0, &["sessions", "show"]),
+        (3, &["sessions", "search", "nobody-has-said-this"]),
+        (2, &["sessions", "show", "nothing"]),
+        (0, &["sessions", "export", "last"]),
+        (2, &["sessions", "delete", "last"]),
+        (0, &["sessions", "gc", "--keep", "9", "--yes"]),
+        (
+            1,
+            &["doctor", "--model", "simulated", "--base-url", "nonsense"][..3],
+        ),
+        (0, &["chat", "--continue", "--print", "And now?"]),
+        (
+            2,
+            &["chat", "--continue", "--model", "gpt-5", "--print", "x"],
+        ),
+        (2, &["chat", "--resume", "nothing", "--print", "x"]),
+        (0, &["chat", "--continue"]),
+    ] {
+        let is_chat = arguments[0] == "chat" && !arguments.contains(&"--model");
+        let more = if is_chat { &simulated[..] } else { &[] };
+        let all: Vec<&str> = arguments.iter().chain(more).copied().collect();
+        let output = user.piped(&all, "What is it?\n");
+        let expected = if arguments[0] == "doctor" { 0 } else { code };
+        assert_eq!(
+            output.status.code(),
+            Some(expected),
+            "{all:?}: {}",
+            stderr(&output)
+        );
+        is_closed(&format!("{all:?}"));
+    }
+}
+
+/// Sessions of two other programs are gone on with, past the window, and nothing of them is forgotten.
+#[test]
+fn an_imported_session_is_answered_and_remembered() {
+    for name in ["claude-code.jsonl", "codex.jsonl"] {
+        let user = User::new();
+        user.printed(&["config", "set", "soft", "20%"]);
+        let file = data(name);
+        let arguments = [
+            file.as_str(),
+            "--no-memory",
+            "--model",
+            "simulated",
+            "--window",
+            "8000",
+        ];
+        let imported = import(&user, &arguments);
+        assert_eq!(imported["memory_version"], Value::Null, "{name}");
+        let go_on = |text: &str| {
+            let arguments = [
+                "chat",
+                "--continue",
+                "--model",
+                "simulated",
+                "--window",
+                "8000",
+                "--latency",
+                "none",
+                "--json",
+                "--print",
+                text,
+            ];
+            json(&user, &arguments)
+        };
+        let answer = go_on("Remember: the owner is Tom. What is the owner?");
+        assert_eq!(answer["text"], "The owner is Tom.", "{name}");
+        assert_eq!(answer["session"], imported["id"], "{name}");
+        let versions = || {
+            let shown = json(&user, &["sessions", "show", "last", "--json"]);
+            shown["versions"].as_array().unwrap().len()
+        };
+        // It is not past the soft mark yet. Then it is, and the one question more has it made, though its process ends.
+        assert_eq!(versions(), 0, "{name}");
+        go_on(&"And what does this part do? ".repeat(200));
+        assert_eq!(versions(), 1, "{name}");
+        let memory = user.printed(&["sessions", "export", "last", "--format", "markdown"]);
+        for fact in [
+            "data/sailings.csv",
+            "never edit anything under legacy/",
+            "keep the times as text",
+        ] {
+            assert!(memory.contains(fact), "{name}: {fact} is missing: {memory}");
+        }
+    }
+}

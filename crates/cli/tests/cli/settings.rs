@@ -1,9 +1,10 @@
 //! `throughline config`, `doctor` and `models --provider`: what is settled, and whether it works.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
@@ -53,6 +54,22 @@ impl User {
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()
+    }
+
+    /// With something that comes from a pipe.
+    pub(crate) fn piped(&self, arguments: &[&str], input: &str) -> Output {
+        let mut child = self
+            .command(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        // A program that ends early closes its input.
+        let _ = stdin.write_all(input.as_bytes());
+        drop(stdin);
+        child.wait_with_output().unwrap()
     }
 
     #[track_caller]
@@ -196,4 +213,151 @@ fn a_server_is_asked_what_it_has_and_never_shown_the_key_of_another() {
     assert_eq!(output.status.code(), Some(1));
     assert!(stdout(&output).contains("chmod 600"), "{}", stdout(&output));
     server.end("-TERM");
+}
+
+#[test]
+fn what_makes_no_sense_is_not_set() {
+    let user = User::new();
+    let check = |key: &str, value: &str, part: &str| {
+        let output = user.run(&["config", "set", key, value]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{key} {value}: {said}");
+        assert!(said.contains(part), "{part:?} is missing: {said}");
+        // It stands in no file.
+        assert!(!said.contains("config.toml"), "{said}");
+    };
+    let address = "http:// or https://";
+    check("base_url", "nonsense", address);
+    check("base_url", "127.0.0.1:8080", address);
+    check("base_url", "ftp://example.com", address);
+    check(
+        "tools",
+        "recall,fly",
+        "there is no tool \"fly\"; there are recall, ",
+    );
+    check("window", "1", "at least 1000 tokens");
+    check("memory_tokens", "1", "at least 200 tokens");
+    check(
+        "soft",
+        "90%",
+        "soft (90%) has to be lower than hard (80% unless said otherwise)",
+    );
+    check(
+        "hard",
+        "50%",
+        "soft (50% unless said otherwise) has to be lower than hard (50%)",
+    );
+    assert!(!user.path(".config").exists(), "nothing was written");
+
+    user.printed(&["config", "set", "soft", "30%"]);
+    user.printed(&["config", "set", "hard", "40%"]);
+    check("soft", "40%", "lower than hard");
+    let output = user.run(&["config", "unset", "soft"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    user.printed(&["config", "unset", "hard"]);
+    user.printed(&["config", "set", "window", "20k"]);
+    check("hard", "20000", "never reached in a window of 20000");
+    check("memory_tokens", "10001", "at most 10000");
+    check("max_tokens", "30k", "at most 20000");
+    // A file with two mistakes can be mended one after the other.
+    let file = user.path(".config/throughline/config.toml");
+    fs::write(&file, "window = 1\nbase_url = \"nonsense\"\n").unwrap();
+    user.printed(&["config", "set", "window", "20k"]);
+    user.printed(&["config", "unset", "base_url"]);
+    user.printed(&["config"]);
+}
+
+/// A password in an address is neither stored nor shown, wherever it comes from.
+#[test]
+fn keys_in_addresses_are_refused_and_not_repeated() {
+    let user = User::new();
+    let secret = "hunter2";
+    let silent = |output: &Output, what: &str| {
+        let said = format!("{}{}", stdout(output), stderr(output));
+        assert!(!said.contains(secret), "{what}: {said}");
+        assert!(said.contains("`credential`"), "{what}: {said}");
+    };
+    for url in [
+        "https://me:hunter2@gateway.example/v1",
+        "https://hunter2@gateway.example/v1",
+        "https://gateway.example/v1?key=hunter2",
+    ] {
+        let set = user.run(&["config", "set", "base_url", url]);
+        assert_eq!(set.status.code(), Some(2), "{url}");
+        silent(&set, url);
+        assert!(!user.path(".config").exists());
+        for command in [
+            &["doctor", "--base-url", url][..],
+            &["chat", "--print", "x", "--base-url", url],
+            &["models", "--provider", "--base-url", url],
+        ] {
+            silent(&user.run(command), url);
+        }
+        let output = user
+            .command(&["doctor"])
+            .env("ANTHROPIC_API_KEY", "any")
+            .env("ANTHROPIC_BASE_URL", url)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        silent(&output, url);
+    }
+    // Somebody has written it there by hand.
+    let file = user.path("mine.toml");
+    fs::write(
+        &file,
+        "base_url = \"https://me:hunter2@gateway.example/v1\"\n",
+    )
+    .unwrap();
+    for command in [&["config"][..], &["config", "show", "--json"], &["doctor"]] {
+        let output = user
+            .command(command)
+            .env("THROUGHLINE_CONFIG", &file)
+            .output()
+            .unwrap();
+        assert_ne!(output.status.code(), Some(0), "{command:?}");
+        silent(&output, &format!("{command:?}"));
+    }
+}
+
+#[test]
+fn a_folder_in_the_place_of_the_database_is_said_once_with_what_to_do() {
+    let user = User::new();
+    let database = user.data().join("sessions.db");
+    fs::create_dir_all(&database).unwrap();
+    let said = database.display().to_string();
+    user.refused(
+        &["sessions"],
+        2,
+        &[&said, "is a folder", "move it away", "config set data"],
+    );
+    let output = user.run(&["doctor", "--model", "simulated"]);
+    assert_eq!(output.status.code(), Some(1));
+    let line = stdout(&output)
+        .lines()
+        .find(|line| line.starts_with("FAIL  sessions"))
+        .unwrap();
+    assert_eq!(line.matches(&said).count(), 1, "{line}");
+    assert!(stdout(&output).contains("-> move it away"));
+}
+
+#[test]
+fn a_data_folder_that_others_can_look_into_is_found_and_new_ones_are_private() {
+    let user = User::new();
+    user.printed(&["sessions"]);
+    assert_eq!(mode(&user.data()), 0o700);
+    assert_eq!(mode(&user.data().join("sessions.db")), 0o600);
+    fs::set_permissions(user.data(), fs::Permissions::from_mode(0o755)).unwrap();
+    let output = user.run(&["doctor", "--model", "simulated"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stdout(&output);
+    let folder = user.data().display().to_string();
+    assert!(
+        said.contains(&format!("others may look into {folder}")),
+        "{said}"
+    );
+    assert!(
+        said.contains(&format!("-> chmod go-rwx {folder}")),
+        "{said}"
+    );
 }

@@ -116,7 +116,7 @@ async fn files_are_read_in_pieces_that_lead_to_the_next() {
             json!({"path": "/etc/passwd"}),
             "/etc/passwd is outside of the folder",
         ),
-        (json!({"path": "../x"}), "../x: "),
+        (json!({"path": "../x"}), "../x is outside of the folder"),
     ] {
         let error = read(input.clone()).await.unwrap_err();
         assert!(error.starts_with(expected), "{input}: {error}");

@@ -5,7 +5,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::root::{Root, blocking, failed};
+use super::root::{Root, blocking};
 use crate::agent::approval::Approval;
 use crate::agent::tool::{CallContext, Tool, ToolError};
 
@@ -69,11 +69,11 @@ impl Tool for WriteFile {
             if let Some(parent) = place.parent().filter(|parent| *parent != Path::new("")) {
                 folder
                     .create_dir_all(parent)
-                    .map_err(|error| failed(parent, &error))?;
+                    .map_err(|error| root.failed(parent, &error))?;
             }
             folder
                 .write(&place, &input.content)
-                .map_err(|error| failed(&place, &error))?;
+                .map_err(|error| root.failed(&place, &error))?;
             Ok(format!(
                 "{} {} ({} lines, {} bytes)",
                 if is_new { "created" } else { "replaced" },
@@ -132,7 +132,7 @@ impl Tool for EditFile {
             let (edited, count) = edit(&text, &input)?;
             root.folder()
                 .write(&place, edited)
-                .map_err(|error| failed(&place, &error))?;
+                .map_err(|error| root.failed(&place, &error))?;
             Ok(format!(
                 "edited {} ({count} {})",
                 place.display(),

@@ -57,13 +57,8 @@ impl Root {
     pub(super) fn place(&self, path: &str) -> Result<PathBuf, ToolError> {
         let path = Path::new(path.trim());
         let place = if path.is_absolute() {
-            path.strip_prefix(self.path()).map_err(|_| {
-                ToolError::new(format!(
-                    "{} is outside of the folder {}; paths are relative to it",
-                    path.display(),
-                    self.path().display()
-                ))
-            })?
+            path.strip_prefix(self.path())
+                .map_err(|_| self.outside(path))?
         } else {
             path
         };
@@ -73,9 +68,28 @@ impl Root {
         Ok(place.to_owned())
     }
 
+    fn outside(&self, path: &Path) -> ToolError {
+        ToolError::new(format!(
+            "{} is outside of the folder {}; paths are relative to it",
+            path.display(),
+            self.path().display()
+        ))
+    }
+
+    /// What went wrong with a place.
+    pub(super) fn failed(&self, place: &Path, error: &io::Error) -> ToolError {
+        // A path that leads out is refused before the system is asked, which has a number for each of its refusals.
+        let leads_out =
+            error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none();
+        match leads_out {
+            true => self.outside(place),
+            false => ToolError::new(format!("{}: {error}", place.display())),
+        }
+    }
+
     /// The bytes of a file.
     pub(super) fn read(&self, place: &Path) -> Result<Vec<u8>, ToolError> {
-        let of_file = |error: io::Error| failed(place, &error);
+        let of_file = |error: io::Error| self.failed(place, &error);
         let metadata = self.folder().metadata(place).map_err(of_file)?;
         if metadata.is_dir() {
             return Err(ToolError::new(format!("{} is a folder", place.display())));
@@ -111,7 +125,7 @@ impl Root {
         let place = self
             .folder()
             .canonicalize(place)
-            .map_err(|error| failed(place, &error))?;
+            .map_err(|error| self.failed(place, &error))?;
         let glob = glob.map(globs).transpose()?;
         let walk = WalkBuilder::new(self.path().join(place))
             .hidden(false)
@@ -137,11 +151,6 @@ impl Root {
         }
         Ok(())
     }
-}
-
-/// What went wrong with a place.
-pub(super) fn failed(place: &Path, error: &io::Error) -> ToolError {
-    ToolError::new(format!("{}: {error}", place.display()))
 }
 
 /// Whether these bytes are not text.
