@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use throughline::store::{
-    ErrorKind, FileStore, Page, SessionId, SessionInfo, SqliteStore, Store, StoreError,
+    Access, DamagedSession, ErrorKind, FileStore, Page, SessionId, SessionInfo, SqliteStore,
+    SqliteStoreOptions, Store, StoreError,
 };
 
 use crate::config::{Config, StoreKind};
@@ -14,12 +15,17 @@ use crate::error::{Failure, Kind, reason};
 /// Which session is the one that was changed last.
 pub(crate) const LAST: &str = "last";
 
-/// Opens the store of the configuration, making it if there is none.
+/// Opens the store of the configuration, making it if there is none. One that cannot be written can be read.
 pub(crate) async fn open(config: &Config) -> Result<Arc<dyn Store>, Failure> {
     let place = place(config)?;
     make_private_folder(&config.data_folder()?)?;
     Ok(match config.store {
-        StoreKind::Sqlite => Arc::new(SqliteStore::open(&place).await.map_err(failure)?),
+        StoreKind::Sqlite => {
+            let mut options = SqliteStoreOptions::default();
+            options.access = Access::AsAllowed;
+            let opened = SqliteStore::open_with(&place, options).await;
+            Arc::new(opened.map_err(failure)?)
+        }
         StoreKind::Files => Arc::new(FileStore::open(&place).await.map_err(failure)?),
     })
 }
@@ -76,7 +82,18 @@ pub(crate) fn make_private_folder(folder: &Path) -> Result<(), Failure> {
 pub(crate) async fn find(store: &dyn Store, wanted: &str) -> Result<SessionInfo, Failure> {
     if wanted == LAST {
         let newest = store.sessions(Page::first(1)).await.map_err(failure)?;
-        return newest.into_iter().next().ok_or_else(|| {
+        let newest = newest.into_iter().next();
+        // Where it is damaged, nobody is put into another one without a word.
+        let damaged = store.damaged().await.map_err(failure)?;
+        let changed = newest.as_ref().map(|session| session.updated_ms);
+        if let Some(damaged) = damaged.into_iter().find(|one| one.changed_ms >= changed) {
+            let hint = "another one can be named by its id: `throughline sessions list` shows them";
+            return Err(
+                Failure::new(Kind::Input, format!("the newest session, {}", of(&damaged)))
+                    .hint(hint),
+            );
+        }
+        return newest.ok_or_else(|| {
             Failure::new(Kind::NothingToDo, "there is no session yet")
                 .hint("`throughline chat` begins one")
         });
@@ -118,6 +135,15 @@ pub(crate) async fn sessions(store: &dyn Store) -> Result<Vec<SessionInfo>, Fail
         }
         all.extend(found);
     }
+}
+
+/// A session that cannot be read, and why.
+pub(crate) fn of(damaged: &DamagedSession) -> String {
+    format!(
+        "{}, cannot be read: {}",
+        damaged.id,
+        crate::error::chain(&damaged.error)
+    )
 }
 
 fn none(wanted: &str) -> Failure {

@@ -68,12 +68,23 @@ pub(super) async fn gc(
         }
     }
     drop(store);
-    let freed = storage::shrink(config).await?;
-    console.print(&format!(
-        "{} deleted, {} kB given back\n",
-        words::counted(deleted, "session"),
-        words::number(freed / 1024)
-    ))
+    let deleted = words::counted(deleted, "session");
+    match storage::shrink(config).await {
+        Ok(freed) => console.print(&format!(
+            "{deleted} deleted, {} kB given back\n",
+            words::number(freed / 1024)
+        )),
+        // On a full disk there is no room to make the database smaller.
+        Err(failure) if !doomed.is_empty() => {
+            console.print(&format!("{deleted} deleted\n"))?;
+            console.warning(&format!(
+                "their room is kept for new sessions, not given back to the disk: {}",
+                failure.message()
+            ));
+            Ok(())
+        }
+        Err(failure) => Err(failure),
+    }
 }
 
 /// The sessions that are too old, without the newest ones that are kept. `all` are the last changed first.
