@@ -43,6 +43,10 @@ fn compare(old: &Statement, new: &Statement) -> Option<u8> {
             90
         });
     }
+    let gives_up = new.gives_up(old);
+    if !gives_up && new.is_about_another(old) {
+        return None;
+    }
     let shared = old
         .words
         .iter()
@@ -57,7 +61,7 @@ fn compare(old: &Statement, new: &Statement) -> Option<u8> {
         return Some(85);
     }
     // "X instead of Y", "X, not Y" after a statement with Y.
-    if new.gives_up(old) {
+    if gives_up {
         return Some(if shared >= 1 || !new.words.is_empty() {
             85
         } else {
@@ -163,6 +167,8 @@ struct Statement {
     has_replacement: bool,
     is_change: bool,
     subject: Option<Vec<String>>,
+    /// Numbers, identifiers and names in what it is about: "my number 35 is", "for Anna".
+    about: Vec<String>,
     value: Vec<String>,
     numbers: Vec<String>,
     /// What there is one of at a time, by number.
@@ -178,6 +184,8 @@ struct File {
     negative: Vec<String>,
     change: Vec<String>,
     link: Vec<String>,
+    /// What follows is what the statement is about.
+    about: Vec<String>,
     /// What follows is given up.
     replacing: Vec<String>,
     /// What comes instead follows.
@@ -232,6 +240,7 @@ struct Lexicon {
     rejecting: Vec<String>,
     from: Vec<Vec<String>>,
     to: Vec<Vec<String>>,
+    about: Vec<String>,
     relations: Vec<Vec<Vec<String>>>,
     classes: HashMap<String, (usize, usize)>,
 }
@@ -272,6 +281,7 @@ static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
     lexicon.replaced = phrases(&file.replaced);
     lexicon.from = phrases(&file.from);
     lexicon.to = phrases(&file.to);
+    lexicon.about = file.about;
     lexicon.rejecting = file.rejecting;
     lexicon.changing = file.changing;
     lexicon.beings = file.beings;
@@ -304,17 +314,31 @@ impl Statement {
         let mut left = WORDS_MAX;
         let mut before_link = Vec::new();
         let mut has_link = false;
+        let mut is_first = true;
+        let mut named = Vec::new();
         for clause in said.split(CLAUSE_ENDS) {
-            let raw: Vec<String> = clause
-                .split(|c: char| {
-                    !(c.is_alphanumeric()
-                        || matches!(c, '\'' | '’' | '.' | '-' | '_' | '/' | '#' | '+' | ':'))
-                })
-                .flat_map(words_of)
-                .take(left)
-                .collect();
+            let mut raw: Vec<String> = Vec::new();
+            let mut names: Vec<bool> = Vec::new();
+            for run in clause.split(|c: char| {
+                !(c.is_alphanumeric()
+                    || matches!(c, '\'' | '’' | '.' | '-' | '_' | '/' | '#' | '+' | ':'))
+            }) {
+                let words = words_of(run);
+                let is_name = is_name(run, is_first);
+                is_first &= words.is_empty();
+                names.extend(words.iter().map(|word| is_name || is_identifier(word)));
+                raw.extend(words);
+                if raw.len() >= left {
+                    break;
+                }
+            }
+            raw.truncate(left);
             left -= raw.len();
-            statement.clause(&raw, &mut before_link, &mut has_link);
+            statement.clause(&raw, &names, &mut before_link, &mut named, &mut has_link);
+        }
+        // "35 is my favourite": a name alone is no subject that another could share.
+        if has_link && before_link.iter().any(|word| !named.contains(word)) {
+            statement.about.append(&mut named);
         }
         statement.subject = has_link.then_some(before_link);
         statement.words.sort_unstable();
@@ -322,8 +346,19 @@ impl Statement {
         statement
     }
 
-    fn clause(&mut self, raw: &[String], before_link: &mut Vec<String>, has_link: &mut bool) {
+    /// `names` says which of the words are numbers, identifiers or names; those before the link go to `named`.
+    fn clause(
+        &mut self,
+        raw: &[String],
+        names: &[bool],
+        before_link: &mut Vec<String>,
+        named: &mut Vec<String>,
+        has_link: &mut bool,
+    ) {
+        /// Words after "for" that it speaks of.
+        const REACH: usize = 3;
         let lexicon = &*LEXICON;
+        let mut about = 0;
         let given_up = lexicon.given_up(raw);
         self.has_replacement |= given_up.iter().any(|is_given_up| *is_given_up);
         for (at, word) in raw.iter().enumerate() {
@@ -332,6 +367,11 @@ impl Statement {
                     self.relations.push(relation);
                 }
             }
+            about = if lexicon.about.contains(word) {
+                REACH + 1
+            } else {
+                about.saturating_sub(1)
+            };
             match lexicon.roles.get(word.as_str()) {
                 Some(Role::Stop) => continue,
                 Some(Role::Negative) => {
@@ -343,6 +383,7 @@ impl Statement {
                     continue;
                 }
                 Some(Role::Link) => {
+                    about = 0;
                     *has_link |= !before_link.is_empty();
                     continue;
                 }
@@ -359,6 +400,13 @@ impl Statement {
             if let Some(class) = lexicon.classes.get(&folded) {
                 self.classes.push(*class);
             }
+            if names[at] && !lexicon.is_amount(raw, at) {
+                if about > 0 {
+                    self.about.push(folded.clone());
+                } else if !*has_link {
+                    named.push(folded.clone());
+                }
+            }
             if *has_link {
                 self.value.push(folded.clone());
             } else {
@@ -367,6 +415,16 @@ impl Statement {
             self.exact.push(word.clone());
             self.words.push(folded);
         }
+    }
+
+    /// Whether each of the two is about something of its own: number 35 and number 10, Anna and Berta.
+    fn is_about_another(&self, old: &Self) -> bool {
+        let has_own = |one: &Self, other: &Self| {
+            one.about
+                .iter()
+                .any(|name| !other.words.contains(name) && !other.replaced.contains(name))
+        };
+        has_own(self, old) && has_own(old, self)
     }
 
     /// Whether most of what this statement gives up is what `old` says.
@@ -436,6 +494,20 @@ fn starts_with(words: &[String], phrase: &[String]) -> bool {
 }
 
 impl Lexicon {
+    /// Whether a number is an amount ("3 May", "20 euros", "a limit of 100") and names nothing ("gate 35").
+    fn is_amount(&self, raw: &[String], at: usize) -> bool {
+        if !raw[at].starts_with(|c: char| c.is_ascii_digit()) {
+            return false;
+        }
+        let before = at.checked_sub(1).map(|before| raw[before].as_str());
+        let after = raw.get(at + 1).map(String::as_str);
+        let is_measure =
+            |word: Option<&str>| word.is_some_and(|word| self.measures.contains(&fold(word)));
+        let is_named = before.is_some_and(|word| !self.roles.contains_key(word))
+            || after.is_some_and(|word| word.starts_with(is_wide));
+        is_measure(before) || is_measure(after) || !is_named
+    }
+
     /// For each word of a clause, whether the clause says that it is to be no longer ("not Y", "stop Y", "from Y to").
     fn given_up(&self, raw: &[String]) -> Vec<bool> {
         /// Words after or before a phrase that it gives up.
@@ -487,6 +559,16 @@ impl Lexicon {
         }
         given_up
     }
+}
+
+/// A word that is written like a name. The first word of a statement is written so in any case, except whose something is.
+fn is_name(run: &str, is_first: bool) -> bool {
+    let is_capital = run.starts_with(char::is_uppercase);
+    is_capital && (!is_first || run.ends_with("'s") || run.ends_with("’s"))
+}
+
+fn is_identifier(word: &str) -> bool {
+    word.contains(|c: char| c.is_ascii_digit() || c == '_')
 }
 
 /// The words of a run without spaces: itself in lower case, or its characters one by one where the script has no spaces.
@@ -586,6 +668,94 @@ mod tests {
             "the staging server is now 10.0.0.9",
             true,
         );
+    }
+
+    #[test]
+    fn what_is_about_another_thing_leaves_the_first_standing() {
+        for (one, other) in [
+            (
+                "My favourite number 35 is 1234",
+                "My favourite number 10 is 77",
+            ),
+            (
+                "The code is 1234 for gate 35.",
+                "The code is 77 for gate 10.",
+            ),
+            (
+                "The phone number of our customer Anna is 5551",
+                "The phone number of our customer Berta is 5552",
+            ),
+            (
+                "Anna's favourite colour at home is red",
+                "Berta's favourite colour at home is blue",
+            ),
+            (
+                "Use Postgres for the Orders service",
+                "Use MySQL for the Users service",
+            ),
+            ("Use tabs for Go", "Use 4 spaces for Python"),
+            (
+                "The timeout of queue_a is 30 seconds",
+                "The timeout of queue_b is 60 seconds",
+            ),
+            (
+                "The deploy region of v2 is eu-north-3",
+                "The deploy region of v3 is eu-south-1",
+            ),
+            ("Der Code für Tor 35 ist 1234", "Der Code für Tor 10 ist 77"),
+            ("35号门的密码是1234", "10号门的密码是77"),
+        ] {
+            check(one, other, false);
+            check(other, one, false);
+        }
+    }
+
+    #[test]
+    fn what_is_about_the_same_thing_takes_its_place_whatever_names_are_in_it() {
+        for (earlier, later) in [
+            (
+                "My favourite number 35 is 1234",
+                "My favourite number 35 is 77",
+            ),
+            (
+                "The code is 1234 for gate 35.",
+                "The code for gate 35 is 77.",
+            ),
+            (
+                "The phone number of our customer Anna is 5551",
+                "The phone number of our customer Anna is now 5552",
+            ),
+            (
+                "Use Postgres for the Orders service",
+                "Use MySQL for the Orders service",
+            ),
+            ("Use tabs for Go", "Use 4 spaces for Go"),
+            (
+                "A limit of 100 requests is set",
+                "A limit of 200 requests is set",
+            ),
+            (
+                "Wait for 30 seconds before each call",
+                "Wait for 60 seconds before each call",
+            ),
+            (
+                "The timeout of queue_a is 30 seconds",
+                "The timeout of queue_a is 60 seconds",
+            ),
+            ("3 May is the deadline", "10 May is the deadline"),
+            ("The deadline is 3 May.", "The deadline is 10 May."),
+            (
+                "The budget of 900 euros is fixed",
+                "The budget of 800 euros is fixed",
+            ),
+            (
+                "Use port 8080 for staging",
+                "Use port 9090 instead of 8080 for staging",
+            ),
+            ("35号门的密码是1234", "35号门的密码是77"),
+        ] {
+            check(earlier, later, true);
+        }
     }
 
     #[test]
