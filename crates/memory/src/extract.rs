@@ -350,10 +350,16 @@ impl<'r> Extractor<'r> {
         }
         self.last_call = None;
         let without = restoring::without_blocks(&own);
-        if let Cow::Owned(without) = without {
-            self.text(message, Class::User, &Text::plain(without));
-        } else {
+        let words = notes::without_notes(&without);
+        if words.trim().is_empty() {
+            // A report that the person stopped something says that, and nothing else.
+            self.is_interrupted |= cues::interruption(&own).is_some();
+            return;
+        }
+        if *words == *own {
             self.text(message, Class::User, text);
+        } else {
+            self.text(message, Class::User, &Text::plain(words.into_owned()));
         }
         let buffer = std::mem::take(&mut self.buffer);
         self.read_request(message, &buffer);
