@@ -9,6 +9,8 @@
 mod chat;
 #[path = "cli/killed.rs"]
 mod killed;
+#[path = "cli/local.rs"]
+mod local;
 #[path = "cli/pty.rs"]
 mod pty;
 #[path = "cli/sessions.rs"]
