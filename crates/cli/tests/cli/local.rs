@@ -50,7 +50,6 @@ fn pasted(number: usize) -> String {
 
 #[test]
 #[ignore = "needs a server: THROUGHLINE_LLAMA_URL"]
-#[expect(clippy::print_stdout, reason = "the figures are for whoever runs it")]
 fn a_piped_chat_goes_past_the_window_of_a_real_server() {
     let url = std::env::var("THROUGHLINE_LLAMA_URL").unwrap();
     let user = User::new();
