@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use super::connect::beside;
 use crate::private;
 
-/// Enough for the log of most deletions and for its index, and too little to matter.
-const RESERVE_BYTES: usize = 4 * 1024 * 1024;
+/// Enough to carry over the log that waits for that, which is half of it, and for the log of a step of a deletion; and
+/// too little to matter.
+const RESERVE_BYTES: usize = 8 * 1024 * 1024;
 
 #[derive(Debug)]
 pub(super) struct Reserve {
