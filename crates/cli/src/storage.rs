@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throughline::store::{
-    ErrorKind, FileStore, Page, SessionId, SessionInfo, SqliteStore, Store, StoreError,
+    Access, DamagedSession, ErrorKind, FileStore, Page, SessionId, SessionInfo, SqliteStore,
+    SqliteStoreOptions, Store, StoreError,
 };
 
 use crate::config::{Config, StoreKind};
@@ -29,7 +30,11 @@ pub(crate) async fn using<T>(
     check_kind(config.store, &place)?;
     match config.store {
         StoreKind::Sqlite => {
-            let database = SqliteStore::open(&place).await.map_err(failure)?;
+            let mut options = SqliteStoreOptions::default();
+            // One that cannot be written can be read.
+            options.access = Access::AsAllowed;
+            let opened = SqliteStore::open_with(&place, options).await;
+            let database = opened.map_err(failure)?;
             let store: Arc<dyn Store> = Arc::new(database.clone());
             let result = work(&store).await;
             // Whoever still has it open closes it later.
@@ -115,7 +120,18 @@ pub(crate) fn make_private_folder(folder: &Path) -> Result<(), Failure> {
 pub(crate) async fn find(store: &dyn Store, wanted: &str) -> Result<SessionInfo, Failure> {
     if wanted == LAST {
         let newest = store.sessions(Page::first(1)).await.map_err(failure)?;
-        return newest.into_iter().next().ok_or_else(|| {
+        let newest = newest.into_iter().next();
+        // Where it is damaged, nobody is put into another one without a word.
+        let damaged = store.damaged().await.map_err(failure)?;
+        let changed = newest.as_ref().map(|session| session.updated_ms);
+        if let Some(damaged) = damaged.into_iter().find(|one| one.changed_ms >= changed) {
+            let hint = "another one can be named by its id: `throughline sessions list` shows them";
+            return Err(
+                Failure::new(Kind::Input, format!("the newest session, {}", of(&damaged)))
+                    .hint(hint),
+            );
+        }
+        return newest.ok_or_else(|| {
             Failure::new(Kind::NothingToDo, "there is no session yet")
                 .hint("`throughline chat` begins one")
         });
@@ -157,6 +173,15 @@ pub(crate) async fn sessions(store: &dyn Store) -> Result<Vec<SessionInfo>, Fail
         }
         all.extend(found);
     }
+}
+
+/// A session that cannot be read, and why.
+pub(crate) fn of(damaged: &DamagedSession) -> String {
+    format!(
+        "{}, cannot be read: {}",
+        damaged.id,
+        crate::error::chain(&damaged.error)
+    )
 }
 
 fn none(wanted: &str) -> Failure {

@@ -11,6 +11,8 @@ mod canned;
 mod chat;
 #[path = "cli/killed.rs"]
 mod killed;
+#[path = "cli/local.rs"]
+mod local;
 #[path = "cli/pty.rs"]
 mod pty;
 #[path = "cli/resumed.rs"]

@@ -6,7 +6,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use throughline_memory::cues::{Outcome as CallOutcome, OutputKind, output_lines};
+use bytestring::ByteString;
+use throughline_memory::cues::{
+    Outcome as CallOutcome, OutputKind, denial, output_lines, says_failed,
+};
 use throughline_memory::extract::is_plan_done;
 use throughline_transcript::message::{Content, Message, ToolResult};
 use throughline_transcript::text::{head, tail};
@@ -48,7 +51,12 @@ pub struct PhaseDetector {
     /// How often each word stands in the requests that are remembered.
     words: HashMap<u64, u32>,
     requests: VecDeque<Vec<u64>>,
+    /// Ids of calls that say that all of the plan is done, and that have no result yet.
+    finishing: Vec<ByteString>,
 }
+
+/// Calls that a result is awaited of. There is seldom more than one.
+const FINISHING_MAX: usize = 16;
 
 impl PhaseDetector {
     /// Whether a phase ends with, or just before, this message.
@@ -67,14 +75,35 @@ impl PhaseDetector {
             found = found.or(Some(Phase::TopicShift));
         }
         for call in message.tool_calls() {
-            if is_plan_done(call) == Some(true) {
-                found = found.or(Some(Phase::PlanDone));
+            if is_plan_done(call) == Some(true) && self.finishing.len() < FINISHING_MAX {
+                self.finishing.push(call.id.clone());
             }
         }
         for result in message.tool_results() {
+            if self.is_finished_by(result) {
+                found = found.or(Some(Phase::PlanDone));
+            }
             found = found.or(self.ended_by(result));
         }
+        if message.begins_turn() {
+            self.finishing.clear();
+        }
         found
+    }
+
+    /// Whether a result says that the plan was written of which all is done. A call that failed has written none.
+    fn is_finished_by(&mut self, result: &ToolResult) -> bool {
+        let place = self.finishing.iter().position(|id| *id == result.call_id);
+        let Some(place) = place else { return false };
+        self.finishing.swap_remove(place);
+        let has_failed = match result.is_error {
+            Some(has_failed) => has_failed,
+            None => result.texts().next().is_some_and(|text| {
+                let text = text.decode();
+                says_failed(&text) || denial(&text).is_some()
+            }),
+        };
+        !has_failed
     }
 
     fn ended_by(&mut self, result: &ToolResult) -> Option<Phase> {
@@ -160,7 +189,6 @@ fn hash(word: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use bytestring::ByteString;
     use throughline_transcript::json::Raw;
     use throughline_transcript::message::{Block, Role, ToolCall, ToolInput};
 
@@ -204,19 +232,39 @@ mod tests {
         assert_eq!(found, expected);
     }
 
+    const OPEN: &str = r#"{"todos":[{"content":"Read the file","status":"completed"},{"content":"Write the test","status":"in_progress"}]}"#;
+    const DONE: &str = r#"{"todos":[{"content":"Read the file","status":"completed"},{"content":"Write the test","status":"completed"}]}"#;
+
     #[test]
     fn a_plan_of_which_all_is_done() {
+        let written = output("Todos have been modified successfully.");
         check(
-            &[
-                plan(
-                    r#"{"todos":[{"content":"Read the file","status":"completed"},{"content":"Write the test","status":"in_progress"}]}"#,
-                ),
-                plan(
-                    r#"{"todos":[{"content":"Read the file","status":"completed"},{"content":"Write the test","status":"completed"}]}"#,
-                ),
-            ],
-            &[None, Some(Phase::PlanDone)],
+            &[plan(OPEN), written.clone(), plan(DONE), written],
+            &[None, None, None, Some(Phase::PlanDone)],
         );
+    }
+
+    #[test]
+    fn a_plan_that_could_not_be_written_is_not_done() {
+        let failed = |text: &str, is_error: Option<bool>| {
+            let mut message = output(text);
+            for block in &mut message.blocks {
+                if let Content::ToolResult(result) = &mut block.content {
+                    result.is_error = is_error;
+                }
+            }
+            message
+        };
+        for result in [
+            failed("no", Some(true)),
+            failed("Error: the input does not fit the schema", None),
+            failed("The user denied this operation; it was not run.", None),
+        ] {
+            check(&[plan(DONE), result], &[None, None]);
+        }
+        // Nor is one whose call was given up before it had a result.
+        let late = output("Todos have been modified successfully.");
+        check(&[plan(DONE), said("Stop."), late], &[None, None, None]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod identifiers;
 mod names;
 mod pack;
 mod passages;
+mod person;
 pub mod rank;
 mod said;
 mod tools;
@@ -18,23 +19,19 @@ mod tools;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::ops::Range;
 
 use throughline_transcript::digest::{Chain, message_digest};
 use throughline_transcript::json::Text;
 use throughline_transcript::message::{Author, Block, Content, Message, Role, ToolCall};
 
-use crate::cues::{
-    self, Circumstances, Claim, Cue, Cues, Outcome, OutputKind, StatementKind, Voice,
-};
+use crate::cues::{self, Outcome, OutputKind, StatementKind};
 use crate::document::Memory;
-use crate::notes;
 use crate::redact::Redactor;
-use crate::render::restoring;
 
 use calls::OpenCalls;
 use names::{Class, Names};
 pub use pack::Limit;
+use person::{Request, Rule};
 use said::Said;
 use tools::{FileUse, PlanStep};
 
@@ -52,19 +49,8 @@ const RESULT_HEAD_BYTES_MAX: usize = 20_000;
 const RESULT_TAIL_BYTES_MAX: usize = 4_000;
 /// Statements, errors and outcomes that are remembered, each; the oldest make room.
 const FINDINGS_MAX: usize = 2000;
-/// Where tools are used, a message up to this size is kept whole in the ledger; bytes.
-const SHORT_BYTES_MAX: usize = 240;
-/// Sureness from which a sentence of the user can stand in the ledger.
-const LEDGER_MIN: u8 = 30;
 /// Sureness from which it does where tools are used: there is more to remember than what was said.
 const LEDGER_AT_WORK_MIN: u8 = 40;
-/// Earlier entries of the ledger that a new one is compared with.
-const COMPARED_MAX: usize = 400;
-/// How much surer an earlier sentence may be than the one that takes its place.
-const PASSING_MARGIN: u8 = 55;
-/// Sureness from which a later statement takes the place of an earlier one.
-const SUPERSEDES_MIN: u8 = 80;
-
 /// Builds memories from messages.
 pub struct Extractor<'r> {
     redactor: Option<&'r Redactor>,
@@ -113,38 +99,6 @@ struct Spoken {
     text: Text,
     /// Of a tool result: what it is the result of, as an index into the sources.
     source: Option<u32>,
-}
-
-/// What the person asked or said.
-struct Request {
-    message: usize,
-    at_ms: Option<i64>,
-    /// White space folded, so that it fits one line.
-    text: String,
-    /// The entries of the ledger that its sentences are.
-    rules: Range<usize>,
-    /// It is short enough to be an entry of the ledger as a whole.
-    is_short: bool,
-    /// Every sentence of it is an entry of the ledger, pleasantries aside.
-    is_all_rules: bool,
-    /// It asks for nothing and says nothing that later steps need.
-    is_small_talk: bool,
-}
-
-/// An entry of the ledger: a sentence of the person.
-struct Rule {
-    message: usize,
-    at_ms: Option<i64>,
-    text: String,
-    confidence: u8,
-    /// What it says, for comparisons with others.
-    claim: Claim,
-    /// It is meant to hold on, and does not only push back: an instruction, a preference or a fact.
-    is_standing: bool,
-    /// The message that it stands in: index into the requests.
-    request: usize,
-    /// The entry that took its place: index into the ledger.
-    superseded_by: Option<usize>,
 }
 
 /// A plan as it stood last.
@@ -343,119 +297,6 @@ impl<'r> Extractor<'r> {
         number
     }
 
-    fn user_text(&mut self, message: &Message, text: &Text) {
-        let own = text.decode();
-        if notes::is_note(&own) {
-            return;
-        }
-        self.last_call = None;
-        let without = restoring::without_blocks(&own);
-        if let Cow::Owned(without) = without {
-            self.text(message, Class::User, &Text::plain(without));
-        } else {
-            self.text(message, Class::User, text);
-        }
-        let buffer = std::mem::take(&mut self.buffer);
-        self.read_request(message, &buffer);
-        self.buffer = buffer;
-    }
-
-    /// Reads what came in the user's name: their words, or a client's report that they stopped or refused something.
-    fn read_request(&mut self, message: &Message, text: &str) {
-        let circumstances = Circumstances {
-            after_interruption: self.is_interrupted,
-            is_first: self.requests.is_empty() && self.turns <= 1,
-        };
-        let sentences = cues::user_sentences(text, circumstances);
-        self.is_interrupted = cues::interruption(text).is_some();
-        let mut own = sentences
-            .iter()
-            .filter(|sentence| sentence.voice != Voice::Injected);
-        let Some(first) = own.next() else { return };
-        let last = own.next_back().unwrap_or(first);
-        // Between the first and the last of the person's words a client may have put something in.
-        let mut words = String::new();
-        let mut from = first.range.start;
-        for injected in sentences
-            .iter()
-            .filter(|sentence| sentence.voice == Voice::Injected)
-        {
-            if injected.range.start >= from && injected.range.end <= last.range.end {
-                words.push_str(&text[from..injected.range.start]);
-                words.push(' ');
-                from = injected.range.end;
-            }
-        }
-        words.push_str(&text[from..last.range.end.max(from)]);
-        let folded = fold(&words);
-        if folded.is_empty() {
-            return;
-        }
-        self.is_interrupted = false;
-        let is_short = folded.len() <= SHORT_BYTES_MAX;
-        let mut is_all_rules = true;
-        let first_rule = self.ledger.len();
-        for sentence in &sentences {
-            if sentence.voice == Voice::Injected {
-                continue;
-            }
-            let confidence = sentence.cues.ledger();
-            if confidence < LEDGER_MIN {
-                is_all_rules &= sentence.cues.has(Cue::SmallTalk, 50);
-                let says_nothing = sentence.cues.has(Cue::SmallTalk, 50)
-                    || sentence.cues.has(Cue::Question, 70)
-                    || sentence.cues.has(Cue::Approval, 80);
-                if !says_nothing && sentence.voice == Voice::Person {
-                    let said = Said {
-                        message: self.messages,
-                        at_ms: message.at_ms,
-                        text: fold(sentence.text),
-                    };
-                    keep(&mut self.said, said);
-                }
-                continue;
-            }
-            self.rule(Rule {
-                message: self.messages,
-                at_ms: message.at_ms,
-                claim: Claim::of(sentence.text),
-                text: fold(sentence.text),
-                confidence,
-                is_standing: is_standing(&sentence.cues),
-                request: self.requests.len(),
-                superseded_by: None,
-            });
-        }
-        self.requests.push(Request {
-            message: self.messages,
-            at_ms: message.at_ms,
-            text: folded,
-            rules: first_rule..self.ledger.len(),
-            is_short,
-            is_all_rules: is_all_rules && first_rule < self.ledger.len(),
-            is_small_talk: sentences.iter().all(|sentence| {
-                sentence.cues.has(Cue::SmallTalk, 50) && !sentence.cues.has(Cue::Request, 30)
-            }),
-        });
-    }
-
-    fn rule(&mut self, rule: Rule) {
-        let new = self.ledger.len();
-        // What is said in passing takes no sure word's place, and what is said in one breath holds together.
-        let comparable = self.ledger.iter_mut().rev().filter(|earlier| {
-            earlier.superseded_by.is_none()
-                && earlier.message != rule.message
-                && earlier.confidence <= rule.confidence.saturating_add(PASSING_MARGIN)
-        });
-        for earlier in comparable.take(COMPARED_MAX) {
-            let sure = rule.claim.supersedes(&earlier.claim);
-            if sure.is_some_and(|sure| sure >= SUPERSEDES_MIN) {
-                earlier.superseded_by = Some(new);
-            }
-        }
-        self.ledger.push(rule);
-    }
-
     fn assistant_text(&mut self, message: &Message, text: &Text) {
         let number = self.text(message, Class::Assistant, text);
         self.last_said = Some(number);
@@ -622,14 +463,6 @@ impl<'r> Extractor<'r> {
             .map(|name| (name.text.to_string(), rank::features(name, self.moment)))
             .collect()
     }
-}
-
-/// Whether a sentence says something that is meant to hold on.
-fn is_standing(cues: &Cues) -> bool {
-    const SURE: u8 = 80;
-    [Cue::Prohibition, Cue::Preference, Cue::Fact, Cue::Change]
-        .into_iter()
-        .any(|cue| cues.has(cue, SURE))
 }
 
 /// Adds to a list that is not to grow without end.

@@ -260,14 +260,14 @@ impl Sessions {
         let has_tools = outline
             .field("tools")
             .is_some_and(|tools| tools.array().next().is_some());
+        if let Some(declined) = admission(&outline) {
+            return Err(Untracked::Declined(declined));
+        }
         if nearest.is_none() && !has_tools && !has_history(&asked.incoming) {
             return Err(Untracked::SideCall);
         }
         // The first message alone is no conversation in common.
         let parent = nearest.filter(|(count, _)| *count >= 2);
-        if let Some(declined) = admission(&outline) {
-            return Err(Untracked::Declined(declined));
-        }
         let session = self.begin(asked, &outline, &prefix, parent)?;
         let planned = session.take(&asked.incoming, rewind, true, admission)?;
         Ok((session, planned))

@@ -33,7 +33,7 @@ use crate::lease::Lease;
 use crate::memory::{MemoryInfo, MemoryRow};
 use crate::message::{StoredMessage, SupersededMessage};
 use crate::search::{Hit, Search};
-use crate::session::{NewSession, SessionId, SessionInfo};
+use crate::session::{DamagedSession, NewSession, SessionId, SessionInfo};
 use crate::store::{Durability, Loaded, Page, Store, Writer};
 use crate::usage::{EventRow, UsageRow};
 use folder::{Bodies, Folder, open_log};
@@ -166,6 +166,11 @@ impl Store for FileStore {
     async fn sessions(&self, page: Page) -> Result<Vec<SessionInfo>, StoreError> {
         let root = Arc::clone(&self.root);
         blocking(move || Ok(page.of(&root.infos()?).to_vec())).await
+    }
+
+    async fn damaged(&self) -> Result<Vec<DamagedSession>, StoreError> {
+        let root = Arc::clone(&self.root);
+        blocking(move || root.damaged()).await
     }
 
     async fn session(&self, id: &SessionId) -> Result<SessionInfo, StoreError> {

@@ -57,7 +57,9 @@ pub use memory::{Adoption, MemoryInfo, MemoryRow};
 pub use memory_store::MemoryStore;
 pub use message::{NewMessage, StoredMessage, SupersededMessage};
 pub use search::{Hit, Place, Scope, Search, Shelf};
-pub use session::{ForkPoint, InvalidSessionId, NewSession, SessionId, SessionInfo};
+pub use session::{
+    DamagedSession, ForkPoint, InvalidSessionId, NewSession, SessionId, SessionInfo,
+};
 pub use sqlite::{Access, SqliteStore, SqliteStoreOptions};
 pub use store::{Durability, Loaded, Page, Store, Writer};
 pub use usage::{EventRow, Purpose, UsageRow, UsageSum, UsageTotals};

@@ -6,7 +6,9 @@
 
 mod checkpoint;
 mod connect;
+mod delete;
 mod read;
+mod reserve;
 mod search;
 mod write;
 
@@ -18,9 +20,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sqlx::Transaction;
 use sqlx::sqlite::{Sqlite, SqlitePool};
+use tempfile::TempDir;
 
 use crate::change::{Change, Counts};
-use crate::error::StoreError;
+use crate::error::{ErrorKind, StoreError};
 use crate::lease::Lease;
 use crate::limits;
 use crate::memory::{MemoryInfo, MemoryRow};
@@ -30,6 +33,7 @@ use crate::session::{NewSession, SessionId, SessionInfo};
 use crate::store::{Durability, Loaded, Page, Store, Writer};
 use crate::usage::{EventRow, UsageRow};
 use checkpoint::Checkpoints;
+use reserve::Reserve;
 
 /// Takes the right to write at once, so that no commit fails half way because another came between.
 const BEGIN: &str = "BEGIN IMMEDIATE";
@@ -49,6 +53,10 @@ struct Inner {
     writing: SqlitePool,
     reading: SqlitePool,
     checkpoints: Checkpoints,
+    /// Where it may be changed.
+    reserve: Option<Reserve>,
+    /// Where what is read is a copy, the folder that goes with it.
+    _copy: Option<TempDir>,
 }
 
 /// How a database is to be used.
@@ -67,10 +75,13 @@ pub struct SqliteStoreOptions {
 
 /// Whether a database may be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Access {
     /// It is made if it is missing, brought to the newest format, and changed.
     #[default]
     ReadWrite,
+    /// As [`ReadWrite`](Self::ReadWrite) where the place can be written, and else as [`ReadOnly`](Self::ReadOnly).
+    AsAllowed,
     /// It must exist, in the newest format, and is not changed.
     ReadOnly,
 }
@@ -163,7 +174,7 @@ impl Inner {
 
     fn writable(&self) -> Result<(), StoreError> {
         match self.access {
-            Access::ReadWrite => Ok(()),
+            Access::ReadWrite | Access::AsAllowed => Ok(()),
             Access::ReadOnly => Err(StoreError::ReadOnly { source: None }),
         }
     }
@@ -183,6 +194,46 @@ impl Inner {
             .map_err(|error| self.error(error))?;
         self.checkpoints.committed(changes);
         Ok(counts)
+    }
+
+    async fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
+        let mut transaction = self.begin().await?;
+        delete::delete(self, &mut transaction, id).await?;
+        transaction
+            .commit()
+            .await
+            .map_err(|error| self.error(error))
+    }
+
+    /// Deletes in steps, with the room that is kept for this and that of the log, which is emptied between them. If this
+    /// is broken off, the session has lost its memories and its last messages, and can be deleted again.
+    async fn delete_when_full(&self, id: &SessionId) -> Result<(), StoreError> {
+        if let Some(reserve) = &self.reserve {
+            reserve.give_up();
+        }
+        self.empty_log().await;
+        loop {
+            let mut transaction = self.begin().await?;
+            let is_shorter = delete::shorten(self, &mut transaction, id).await?;
+            transaction
+                .commit()
+                .await
+                .map_err(|error| self.error(error))?;
+            self.empty_log().await;
+            if !is_shorter {
+                return self.delete(id).await;
+            }
+        }
+    }
+
+    /// Carries the log into the database and cuts it off, as far as readers and the disk let it.
+    async fn empty_log(&self) {
+        self.attempt("PRAGMA wal_checkpoint(TRUNCATE)").await;
+    }
+
+    /// For what may fail.
+    async fn attempt(&self, statement: &'static str) {
+        drop(sqlx::query(statement).execute(&self.writing).await);
     }
 
     async fn begin(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
@@ -243,18 +294,16 @@ impl Store for SqliteStore {
         self.inner.writable()?;
         self.session(id).await?;
         let lease = Lease::of_session(&self.inner.locks, id, Duration::ZERO).await?;
-        let mut transaction = self.inner.begin().await?;
-        write::delete(&self.inner, &mut transaction, id).await?;
-        transaction
-            .commit()
-            .await
-            .map_err(|error| self.inner.error(error))?;
+        match self.inner.delete(id).await {
+            Err(full) if full.kind() == ErrorKind::Full => self.inner.delete_when_full(id).await,
+            deleted => deleted,
+        }?;
         lease.remove();
         // The log still has the deleted pages. Where a reader is in the way, a later commit overwrites them.
-        let emptied = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
-            .execute(&self.inner.writing)
-            .await;
-        drop(emptied);
+        self.inner.empty_log().await;
+        if let Some(reserve) = &self.inner.reserve {
+            reserve.make();
+        }
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use crate::limits::PAGE_ROWS_MAX;
 use crate::memory::{Adoption, MemoryInfo, MemoryRow};
 use crate::message::{NewMessage, StoredMessage, SupersededMessage};
 use crate::search::{Hit, Search};
-use crate::session::{NewSession, SessionId, SessionInfo};
+use crate::session::{DamagedSession, NewSession, SessionId, SessionInfo};
 use crate::usage::{EventRow, UsageRow, UsageTotals};
 
 /// A place where sessions are kept.
@@ -36,18 +36,29 @@ pub trait Store: Send + Sync {
     /// [`ReadOnly`](StoreError::ReadOnly), or what the system says.
     async fn open(&self, id: &SessionId, wait: Duration) -> Result<Box<dyn Writer>, StoreError>;
 
-    /// Removes a session and everything that was derived from it. Forks keep their own archive.
+    /// Removes a session and everything that was derived from it. Forks keep their own archive. A full disk does not
+    /// stop this, as far as the kind of store can do without room; where it works in steps for that and is broken off,
+    /// what is left is a shorter session.
     ///
     /// # Errors
     /// [`Busy`](StoreError::Busy) while a writer has it, [`SessionNotFound`](StoreError::SessionNotFound), or what the
     /// system says.
     async fn delete(&self, id: &SessionId) -> Result<(), StoreError>;
 
-    /// All sessions, the last changed first.
+    /// All sessions that can be read, the last changed first.
     ///
     /// # Errors
     /// What the system says.
     async fn sessions(&self, page: Page) -> Result<Vec<SessionInfo>, StoreError>;
+
+    /// The sessions that are there but cannot be read, and so stand in no list. A store that is damaged only as a whole
+    /// has none.
+    ///
+    /// # Errors
+    /// What the system says.
+    async fn damaged(&self) -> Result<Vec<DamagedSession>, StoreError> {
+        Ok(Vec::new())
+    }
 
     /// One session.
     ///

@@ -4,6 +4,9 @@
 
 #[path = "store/crash.rs"]
 mod crash;
+#[cfg(unix)]
+#[path = "store/disk.rs"]
+mod disk;
 #[path = "store/files.rs"]
 mod files;
 #[path = "store/homes.rs"]

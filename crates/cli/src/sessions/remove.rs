@@ -45,12 +45,23 @@ pub(super) async fn gc(
     let Some(deleted) = deleted.await? else {
         return Ok(());
     };
-    let freed = storage::shrink(config).await?;
-    console.print(&format!(
-        "{} deleted, {} kB given back\n",
-        words::counted(deleted, "session"),
-        words::number(freed / 1024)
-    ))
+    let counted = words::counted(deleted, "session");
+    match storage::shrink(config).await {
+        Ok(freed) => console.print(&format!(
+            "{counted} deleted, {} kB given back\n",
+            words::number(freed / 1024)
+        )),
+        // On a full disk there is no room to make the database smaller.
+        Err(failure) if deleted > 0 => {
+            console.print(&format!("{counted} deleted\n"))?;
+            console.warning(&format!(
+                "their room is kept for new sessions, not given back to the disk: {}",
+                failure.message()
+            ));
+            Ok(())
+        }
+        Err(failure) => Err(failure),
+    }
 }
 
 /// How many were deleted; `None` if none was to be.

@@ -322,3 +322,50 @@ fn an_imported_session_is_answered_and_remembered() {
         }
     }
 }
+
+#[test]
+fn a_damaged_session_is_named_and_none_takes_its_place() {
+    let user = User::new();
+    user.printed(&["config", "set", "store", "files"]);
+    let (name, _) = SESSIONS[0];
+    let import = |title: &str| {
+        let arguments = [
+            &data(name),
+            "--no-memory",
+            "--model",
+            "simulated",
+            "--title",
+            title,
+        ];
+        import(&user, &arguments)["id"].as_str().unwrap().to_owned()
+    };
+    let (older, newer) = (import("older"), import("newer"));
+    let log = user
+        .data()
+        .join("sessions")
+        .join(&newer)
+        .join("commits.log");
+    fs::write(&log, "").unwrap();
+
+    let listed = user.run(&["sessions", "list", "--json"]);
+    let document: Value = serde_json::from_str(stdout(&listed)).unwrap();
+    assert_eq!(document["sessions"][0]["id"], *older);
+    assert_eq!(document["damaged"][0]["id"], *newer);
+    let listed = user.run(&["sessions", "list"]);
+    assert!(stderr(&listed).contains(&newer), "{}", stderr(&listed));
+    let go_on = [
+        "chat",
+        "--continue",
+        "--print",
+        "hello",
+        "--latency",
+        "none",
+    ];
+    user.refused(
+        &go_on,
+        2,
+        &[&newer, "cannot be read", "the log has no whole commit"],
+    );
+    user.refused(&["sessions", "show", "last"], 2, &[&newer]);
+    user.printed(&["sessions", "show", &older]);
+}

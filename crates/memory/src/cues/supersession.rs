@@ -1,8 +1,8 @@
 //! Whether a later statement takes the place of an earlier one.
-use std::collections::HashMap;
-use std::sync::LazyLock;
 
-use serde::Deserialize;
+mod lexicon;
+
+use lexicon::{LEXICON, Role, fold, starts_with, words_of};
 
 /// How surely (0 to 100) `later` takes the place of `earlier`: both speak of the same subject and give it another value,
 /// or the later one turns the earlier one round. `None` where they can both hold.
@@ -43,6 +43,10 @@ fn compare(old: &Statement, new: &Statement) -> Option<u8> {
             90
         });
     }
+    let gives_up = new.gives_up(old);
+    if !gives_up && new.is_about_another(old) {
+        return None;
+    }
     let shared = old
         .words
         .iter()
@@ -57,7 +61,7 @@ fn compare(old: &Statement, new: &Statement) -> Option<u8> {
         return Some(85);
     }
     // "X instead of Y", "X, not Y" after a statement with Y.
-    if new.gives_up(old) {
+    if gives_up {
         return Some(if shared >= 1 || !new.words.is_empty() {
             85
         } else {
@@ -163,6 +167,8 @@ struct Statement {
     has_replacement: bool,
     is_change: bool,
     subject: Option<Vec<String>>,
+    /// Numbers, identifiers and names in what it is about: "my number 35 is", "for Anna".
+    about: Vec<String>,
     value: Vec<String>,
     numbers: Vec<String>,
     /// What there is one of at a time, by number.
@@ -170,128 +176,6 @@ struct Statement {
     /// Known values with the number of their class and of their group in it.
     classes: Vec<(usize, usize)>,
 }
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    stop: Vec<String>,
-    negative: Vec<String>,
-    change: Vec<String>,
-    link: Vec<String>,
-    /// What follows is given up.
-    replacing: Vec<String>,
-    /// What comes instead follows.
-    instead: Vec<String>,
-    /// What stands before is given up.
-    replaced: Vec<String>,
-    /// Verbs of change, and the words that then stand before the old and the new.
-    changing: Vec<String>,
-    from: Vec<String>,
-    /// Before one of these, "not" forbids and gives nothing up.
-    modals: Vec<String>,
-    preferring: Vec<String>,
-    /// Words that belong to a number.
-    measures: Vec<String>,
-    to: Vec<String>,
-    /// What a correction begins with.
-    rejecting: Vec<String>,
-    /// Who has many things said of them.
-    beings: Vec<String>,
-    class: Vec<FileClass>,
-    relation: Vec<FileRelation>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FileRelation {
-    #[expect(dead_code, reason = "the name is for the reader of the file")]
-    name: String,
-    phrases: Vec<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FileClass {
-    #[expect(dead_code, reason = "the name is for the reader of the file")]
-    name: String,
-    values: Vec<Vec<String>>,
-}
-
-#[derive(Default)]
-struct Lexicon {
-    roles: HashMap<String, Role>,
-    /// Phrases of several words, as written, with what they do.
-    replacing: Vec<Vec<String>>,
-    instead: Vec<Vec<String>>,
-    replaced: Vec<Vec<String>>,
-    changing: Vec<String>,
-    beings: Vec<String>,
-    modals: Vec<String>,
-    preferring: Vec<String>,
-    measures: Vec<String>,
-    rejecting: Vec<String>,
-    from: Vec<Vec<String>>,
-    to: Vec<Vec<String>>,
-    relations: Vec<Vec<Vec<String>>>,
-    classes: HashMap<String, (usize, usize)>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
-    Stop,
-    Negative,
-    Change,
-    Link,
-}
-
-const TEXT: &str = include_str!("../../data/cues/supersession.toml");
-
-static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
-    // A file that does not parse leaves the lexicon empty: a test keeps that from being shipped.
-    let Ok(file) = toml::from_str::<File>(TEXT) else {
-        return Lexicon::default();
-    };
-    let mut lexicon = Lexicon::default();
-    for (words, role) in [
-        (file.stop, Role::Stop),
-        (file.negative, Role::Negative),
-        (file.change, Role::Change),
-        (file.link, Role::Link),
-    ] {
-        for word in words {
-            lexicon.roles.insert(word, role);
-        }
-    }
-    let phrases = |list: &[String]| -> Vec<Vec<String>> {
-        list.iter()
-            .map(|phrase| phrase.split(' ').flat_map(words_of).collect())
-            .collect()
-    };
-    lexicon.replacing = phrases(&file.replacing);
-    lexicon.instead = phrases(&file.instead);
-    lexicon.replaced = phrases(&file.replaced);
-    lexicon.from = phrases(&file.from);
-    lexicon.to = phrases(&file.to);
-    lexicon.rejecting = file.rejecting;
-    lexicon.changing = file.changing;
-    lexicon.beings = file.beings;
-    lexicon.modals = file.modals;
-    lexicon.preferring = file.preferring;
-    lexicon.measures = file.measures.iter().map(|word| fold(word)).collect();
-    lexicon.relations = file
-        .relation
-        .iter()
-        .map(|file| phrases(&file.phrases))
-        .collect();
-    for (class, file) in file.class.into_iter().enumerate() {
-        for (group, values) in file.values.into_iter().enumerate() {
-            for value in values {
-                lexicon.classes.insert(fold(&value), (class, group));
-            }
-        }
-    }
-    lexicon
-});
 
 impl Statement {
     fn of(text: &str) -> Self {
@@ -304,17 +188,31 @@ impl Statement {
         let mut left = WORDS_MAX;
         let mut before_link = Vec::new();
         let mut has_link = false;
+        let mut is_first = true;
+        let mut named = Vec::new();
         for clause in said.split(CLAUSE_ENDS) {
-            let raw: Vec<String> = clause
-                .split(|c: char| {
-                    !(c.is_alphanumeric()
-                        || matches!(c, '\'' | '’' | '.' | '-' | '_' | '/' | '#' | '+' | ':'))
-                })
-                .flat_map(words_of)
-                .take(left)
-                .collect();
+            let mut raw: Vec<String> = Vec::new();
+            let mut names: Vec<bool> = Vec::new();
+            for run in clause.split(|c: char| {
+                !(c.is_alphanumeric()
+                    || matches!(c, '\'' | '’' | '.' | '-' | '_' | '/' | '#' | '+' | ':'))
+            }) {
+                let words = words_of(run);
+                let is_name = is_name(run, is_first);
+                is_first &= words.is_empty();
+                names.extend(words.iter().map(|word| is_name || is_identifier(word)));
+                raw.extend(words);
+                if raw.len() >= left {
+                    break;
+                }
+            }
+            raw.truncate(left);
             left -= raw.len();
-            statement.clause(&raw, &mut before_link, &mut has_link);
+            statement.clause(&raw, &names, &mut before_link, &mut named, &mut has_link);
+        }
+        // "35 is my favourite": a name alone is no subject that another could share.
+        if has_link && before_link.iter().any(|word| !named.contains(word)) {
+            statement.about.append(&mut named);
         }
         statement.subject = has_link.then_some(before_link);
         statement.words.sort_unstable();
@@ -322,8 +220,19 @@ impl Statement {
         statement
     }
 
-    fn clause(&mut self, raw: &[String], before_link: &mut Vec<String>, has_link: &mut bool) {
+    /// `names` says which of the words are numbers, identifiers or names; those before the link go to `named`.
+    fn clause(
+        &mut self,
+        raw: &[String],
+        names: &[bool],
+        before_link: &mut Vec<String>,
+        named: &mut Vec<String>,
+        has_link: &mut bool,
+    ) {
+        /// Words after "for" that it speaks of.
+        const REACH: usize = 3;
         let lexicon = &*LEXICON;
+        let mut about = 0;
         let given_up = lexicon.given_up(raw);
         self.has_replacement |= given_up.iter().any(|is_given_up| *is_given_up);
         for (at, word) in raw.iter().enumerate() {
@@ -332,6 +241,11 @@ impl Statement {
                     self.relations.push(relation);
                 }
             }
+            about = if lexicon.about.contains(word) {
+                REACH + 1
+            } else {
+                about.saturating_sub(1)
+            };
             match lexicon.roles.get(word.as_str()) {
                 Some(Role::Stop) => continue,
                 Some(Role::Negative) => {
@@ -343,6 +257,7 @@ impl Statement {
                     continue;
                 }
                 Some(Role::Link) => {
+                    about = 0;
                     *has_link |= !before_link.is_empty();
                     continue;
                 }
@@ -359,6 +274,13 @@ impl Statement {
             if let Some(class) = lexicon.classes.get(&folded) {
                 self.classes.push(*class);
             }
+            if names[at] && !lexicon.is_amount(raw, at) {
+                if about > 0 {
+                    self.about.push(folded.clone());
+                } else if !*has_link {
+                    named.push(folded.clone());
+                }
+            }
             if *has_link {
                 self.value.push(folded.clone());
             } else {
@@ -367,6 +289,16 @@ impl Statement {
             self.exact.push(word.clone());
             self.words.push(folded);
         }
+    }
+
+    /// Whether each of the two is about something of its own: number 35 and number 10, Anna and Berta.
+    fn is_about_another(&self, old: &Self) -> bool {
+        let has_own = |one: &Self, other: &Self| {
+            one.about
+                .iter()
+                .any(|name| !other.words.contains(name) && !other.replaced.contains(name))
+        };
+        has_own(self, old) && has_own(old, self)
     }
 
     /// Whether most of what this statement gives up is what `old` says.
@@ -429,226 +361,15 @@ fn after_opening<'a>(text: &'a str, phrase: &str) -> Option<&'a str> {
     Some(rest.trim_start())
 }
 
-fn starts_with(words: &[String], phrase: &[String]) -> bool {
-    words
-        .get(..phrase.len())
-        .is_some_and(|words| words == phrase)
+/// A word that is written like a name. The first word of a statement is written so in any case, except whose something is.
+fn is_name(run: &str, is_first: bool) -> bool {
+    let is_capital = run.starts_with(char::is_uppercase);
+    is_capital && (!is_first || run.ends_with("'s") || run.ends_with("’s"))
 }
 
-impl Lexicon {
-    /// For each word of a clause, whether the clause says that it is to be no longer ("not Y", "stop Y", "from Y to").
-    fn given_up(&self, raw: &[String]) -> Vec<bool> {
-        /// Words after or before a phrase that it gives up.
-        const REACH: usize = 8;
-        let mut given_up = vec![false; raw.len()];
-        let mut mark = |range: std::ops::Range<usize>| {
-            for at in range {
-                given_up[at] = true;
-            }
-        };
-        let is_in = |phrases: &[Vec<String>], at: usize| {
-            phrases
-                .iter()
-                .filter(|phrase| starts_with(&raw[at..], phrase))
-                .map(Vec::len)
-                .max()
-        };
-        for at in 0..raw.len() {
-            // What is named after these words is given up, until the clause says what comes instead.
-            let is_forbidding = at > 0 && self.modals.contains(&raw[at - 1]);
-            if let Some(length) = is_in(&self.replacing, at).filter(|_| !is_forbidding) {
-                let start = at + length;
-                let end = (start..raw.len().min(start + REACH))
-                    .find(|next| is_in(&self.instead, *next).is_some())
-                    .unwrap_or(raw.len().min(start + REACH));
-                mark(start..end);
-            }
-            // Before these words stands what is given up.
-            if is_in(&self.replaced, at).is_some() {
-                mark(at.saturating_sub(REACH)..at);
-            }
-            // "prefer Z to Y".
-            if at > 1
-                && is_in(&self.to, at).is_some()
-                && raw[..at - 1]
-                    .iter()
-                    .any(|word| self.preferring.contains(word))
-            {
-                mark(at + 1..raw.len().min(at + 4));
-            }
-            // "from Y to Z", where something is said to change.
-            if is_in(&self.from, at).is_some()
-                && raw[..at].iter().any(|word| self.changing.contains(word))
-                && let Some(to) = (at + 1..raw.len().min(at + REACH))
-                    .find(|next| is_in(&self.to, *next).is_some())
-            {
-                mark(at + 1..to);
-            }
-        }
-        given_up
-    }
-}
-
-/// The words of a run without spaces: itself in lower case, or its characters one by one where the script has no spaces.
-fn words_of(run: &str) -> Vec<String> {
-    let run = run.trim_matches(|c: char| !(c.is_alphanumeric() || c == '#' || c == '+'));
-    if run.is_empty() {
-        return Vec::new();
-    }
-    if !run.chars().any(is_wide) {
-        return vec![run.to_lowercase().replace('’', "'")];
-    }
-    let mut words = Vec::new();
-    let mut narrow = String::new();
-    for c in run.chars() {
-        if is_wide(c) {
-            if !narrow.is_empty() {
-                words.push(std::mem::take(&mut narrow).to_lowercase());
-            }
-            words.push(c.to_string());
-        } else {
-            narrow.push(c);
-        }
-    }
-    if !narrow.is_empty() {
-        words.push(narrow.to_lowercase());
-    }
-    words
-}
-
-fn is_wide(c: char) -> bool {
-    matches!(c, '\u{3041}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}')
-}
-
-/// Drops a plural or possessive ending.
-fn fold(word: &str) -> String {
-    let word = word.strip_suffix("'s").unwrap_or(word);
-    let word = ["l'", "d'", "qu'"]
-        .iter()
-        .find_map(|elided| word.strip_prefix(elided))
-        .unwrap_or(word);
-    let is_plural = word.len() > 3
-        && word.is_ascii()
-        && !["ss", "us", "is"].iter().any(|end| word.ends_with(end));
-    if let Some(stem) = word.strip_suffix('s').filter(|_| is_plural) {
-        return stem.to_owned();
-    }
-    word.to_owned()
+fn is_identifier(word: &str) -> bool {
+    word.contains(|c: char| c.is_ascii_digit() || c == '_')
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_lexicon_parses() {
-        toml::from_str::<File>(TEXT)
-            .map(|_| ())
-            .unwrap_or_else(|error| panic!("{error}"));
-    }
-
-    #[track_caller]
-    fn check(earlier: &str, later: &str, expected: bool) {
-        let strength = supersedes(earlier, later);
-        assert_eq!(
-            strength.is_some(),
-            expected,
-            "{earlier:?} / {later:?}: {strength:?}"
-        );
-    }
-
-    #[test]
-    fn a_new_value_for_the_same_subject_takes_the_place() {
-        check(
-            "Use 4 spaces for indentation",
-            "use tabs for indentation please",
-            true,
-        );
-        check("use 4 spaces", "use tabs", true);
-        check(
-            "The deadline is 3 May.",
-            "The deadline moved to 10 May",
-            true,
-        );
-        check("Call me Alexandra", "call me Sam instead", true);
-        check(
-            "answer in English",
-            "please answer in Spanish from now on",
-            true,
-        );
-        check(
-            "use semicolons in the code",
-            "don't use semicolons in the code",
-            true,
-        );
-        check(
-            "The staging server is at 10.0.0.4",
-            "the staging server is now 10.0.0.9",
-            true,
-        );
-    }
-
-    #[test]
-    fn a_correction_may_begin_with_a_rejection() {
-        for opening in [
-            "No, that was wrong: ",
-            "No. ",
-            "Nope — ",
-            "Sorry, my mistake: ",
-            "Actually, ",
-            "That’s wrong. ",
-            "no - ",
-        ] {
-            check(
-                "The deploy region is eu-north-3.",
-                &format!("{opening}the deploy region is eu-south-1."),
-                true,
-            );
-            check("use 4 spaces", &format!("{opening}use tabs"), true);
-            check(
-                "The deploy region is eu-north-3.",
-                &format!("{opening}the port is 8431."),
-                false,
-            );
-        }
-        check(
-            "Die Region ist eu-north-3.",
-            "Nein, das war falsch: die Region ist eu-south-1.",
-            true,
-        );
-        check(
-            "La región es eu-north-3.",
-            "No, perdón: la región es eu-south-1.",
-            true,
-        );
-        check(
-            "La région est eu-north-3.",
-            "Non, c'était faux : la région est eu-south-1.",
-            true,
-        );
-        check("部署区域是北京。", "不对，部署区域是上海。", true);
-        // "No" that forbids stays what it is, and a rejection alone says nothing.
-        check("use semicolons", "no semicolons", true);
-        check(
-            "The deploy region is eu-north-3.",
-            "No, that was wrong.",
-            false,
-        );
-    }
-
-    #[test]
-    fn statements_that_can_both_hold_do_not() {
-        check(
-            "use tabs for indentation",
-            "use single quotes for strings",
-            false,
-        );
-        check("The deadline is 3 May.", "The budget is 4000 euros", false);
-        check(
-            "don't touch the config file",
-            "add a test for the parser",
-            false,
-        );
-        check("my daughter is 7", "my son is 9", false);
-    }
-}
+mod tests;

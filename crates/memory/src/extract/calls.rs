@@ -21,6 +21,8 @@ struct OpenCall {
     plan: Option<Vec<PlanStep>>,
     /// It runs a command, which may have done something before it fails.
     is_command: bool,
+    /// It is a kind of call that is known here. Of others nobody knows who writes their errors.
+    is_known: bool,
 }
 
 impl OpenCall {
@@ -33,6 +35,7 @@ impl OpenCall {
             files: Vec::new(),
             plan: None,
             is_command: action.command.is_some(),
+            is_known: action.command.is_some() || !action.files.is_empty() || action.plan.is_some(),
         }
     }
 
@@ -107,7 +110,8 @@ enum End {
 /// What a result says of its call.
 ///
 /// A result that the format calls a success is one, whatever stands in it. Where the format does not tell, a denial is
-/// believed only of a call that nobody else has a word in the result of: a file can hold any text.
+/// believed only of a call that nobody else has a word in the result of: a file can hold any text. Of a failure it is
+/// believed where clients write what failed; a tool of which nothing is known may say anything.
 fn end(result: &ToolResult, call: Option<&OpenCall>) -> End {
     if result.is_error == Some(false) {
         return End::Done;
@@ -118,7 +122,8 @@ fn end(result: &ToolResult, call: Option<&OpenCall>) -> End {
     };
     let text = text.decode();
     if cues::denial(&text).is_some() {
-        let is_sure = is_error || call.is_some_and(OpenCall::has_result_of_the_client);
+        let is_sure =
+            call.is_some_and(|call| (is_error && call.is_known) || call.has_result_of_the_client());
         return End::Denied { is_sure };
     }
     if notes::is_note(&text) {

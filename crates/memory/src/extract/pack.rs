@@ -4,18 +4,20 @@
 //! what comes next, files that were changed, errors, decisions. What room is left goes to the passages of the
 //! transcript that hold the names which the rest of the session most likely needs.
 
+mod work;
+
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use crate::cues::{self, OutputKind, StatementKind};
+use crate::cues::{self, StatementKind};
 use crate::document::{Cover, Entry, Item, Memory, Origin, Provenance, Requested, Section, Status};
 use crate::render::markdown;
 use crate::verify::RELATIVE_TO;
 
 use super::passages::Groups;
-use super::tools::{FileUse, PlanState};
-use super::{ErrorSeen, Extractor, LEDGER_AT_WORK_MIN, Request, Rule, Statement, fold, rank};
+use super::tools::PlanState;
+use super::{Extractor, LEDGER_AT_WORK_MIN, Request, Rule, Statement, fold, rank};
 
 /// How large a memory may be, and how that is counted.
 pub struct Limit<'a> {
@@ -30,8 +32,6 @@ pub struct Limit<'a> {
 /// Of a user's message this much is quoted, bytes; of the first and the latest more.
 const QUOTE_BYTES: usize = 260;
 const LONG_QUOTE_BYTES: usize = 600;
-/// Of an error line this much is quoted, bytes.
-const ERROR_BYTES: usize = 230;
 /// Of what the model said last this much is quoted, bytes.
 const STATE_BYTES: usize = 320;
 /// Sureness of what is said in so many words.
@@ -481,109 +481,6 @@ impl<'a> Packing<'a> {
         }
     }
 
-    fn files(&mut self) {
-        let extractor = self.extractor;
-        let mut share = self.share(if self.focus.is_empty() { 20 } else { 10 });
-        let mut files: Vec<_> = extractor
-            .files
-            .iter()
-            .filter(|file| file.changes > 0)
-            .collect();
-        files.sort_by_key(|file| {
-            (
-                Reverse(self.focus_in(&file.path) as u32),
-                Reverse(file.last_text),
-            )
-        });
-        for file in files {
-            let path = self.relative(&file.path);
-            let how = match file.last_use {
-                FileUse::Created => "created",
-                FileUse::Deleted => "deleted",
-                FileUse::Changed | FileUse::Read => "changed",
-            };
-            let provenance = Provenance {
-                message: file.message,
-                at_ms: None,
-            };
-            // Where a name stands by itself, no reader knows what it is.
-            let text = match self.about(path) {
-                Some(about) => format!("{how} {path}: {about}"),
-                None => format!("{how} {path}"),
-            };
-            let entry = Entry::CompletedWork { text };
-            if !self.add(entry, Origin::Code, provenance.clone(), &mut share) {
-                let text = format!("{how} {path}");
-                self.add(
-                    Entry::CompletedWork { text },
-                    Origin::Code,
-                    provenance,
-                    &mut share,
-                );
-            }
-        }
-    }
-
-    /// Files that only commands would have changed which failed: nobody knows what they did before that.
-    fn unsure_files(&mut self) {
-        const MOST: usize = 12;
-        let files = self.extractor.files.iter().rev();
-        let paths: Vec<String> = files
-            .filter(|file| file.changes == 0 && file.failed_changes > 0)
-            .take(MOST)
-            .map(|file| self.relative(&file.path).to_owned())
-            .collect();
-        if paths.is_empty() {
-            return;
-        }
-        let text = format!(
-            "Perhaps changed, by commands that failed: {}",
-            paths.join(", ")
-        );
-        let provenance = Provenance {
-            message: self.extractor.messages.saturating_sub(1),
-            at_ms: None,
-        };
-        let mut share = self.share(3);
-        self.add(
-            Entry::Reference { text },
-            Origin::Code,
-            provenance,
-            &mut share,
-        );
-    }
-
-    /// What the model said of a file, in few words.
-    fn about(&self, path: &str) -> Option<String> {
-        let name = path.rsplit('/').next()?;
-        let statement = self.extractor.statements.iter().rev().find(|statement| {
-            statement.kind == StatementKind::Completed && statement.text.contains(name)
-        })?;
-        (statement.text.len() <= 160).then(|| statement.text.clone())
-    }
-
-    fn errors(&mut self) {
-        let mut share = self.share(6);
-        let mut errors: Vec<_> = self
-            .extractor
-            .errors
-            .iter()
-            .filter(|error| error.score >= 50 && says_something(error))
-            .collect();
-        errors.sort_by_key(|error| Reverse((error.score / 20, error.message)));
-        for error in errors {
-            let entry = Entry::Error {
-                text: excerpt(&error.text, ERROR_BYTES),
-                resolution: error.resolution.clone(),
-            };
-            let provenance = Provenance {
-                message: error.message,
-                at_ms: error.at_ms,
-            };
-            self.add(entry, Origin::Tool, provenance, &mut share);
-        }
-    }
-
     /// Decisions, approaches that were given up, and what the model says it has done.
     fn statements(&mut self) {
         let extractor = self.extractor;
@@ -638,40 +535,6 @@ impl<'a> Packing<'a> {
                     },
                 };
                 self.add(entry, Origin::Assistant, statement.provenance(), &mut share);
-            }
-        }
-    }
-
-    /// The newest commits, the last push, the last test run.
-    fn outcomes(&mut self) {
-        let mut share = self.share(4);
-        let mut count: HashMap<u8, usize> = HashMap::new();
-        for outcome in self.extractor.outcomes.iter().rev() {
-            let (kind, most, key) = match outcome.kind {
-                OutputKind::Commit => (0, 6, ""),
-                OutputKind::Push => (1, 1, ""),
-                OutputKind::Tests { .. } => (2, 2, "tests"),
-                OutputKind::Build | OutputKind::Error => continue,
-            };
-            let seen = count.entry(kind).or_default();
-            if *seen >= most {
-                continue;
-            }
-            let text = excerpt(&outcome.text, 160);
-            let entry = if key.is_empty() {
-                Entry::CompletedWork { text }
-            } else {
-                Entry::ToolResult {
-                    key: key.to_owned(),
-                    summary: text,
-                }
-            };
-            let provenance = Provenance {
-                message: outcome.message,
-                at_ms: outcome.at_ms,
-            };
-            if self.add(entry, Origin::Tool, provenance, &mut share) {
-                *seen += 1;
             }
         }
     }
@@ -763,13 +626,6 @@ impl Statement {
             at_ms: self.at_ms,
         }
     }
-}
-
-/// Whether an error line is more than the report that something failed.
-fn says_something(error: &ErrorSeen) -> bool {
-    let text = error.text.to_ascii_lowercase();
-    text.strip_prefix("exit code")
-        .is_none_or(|rest| rest.trim_matches([' ', ':']).parse::<i32>().is_err())
 }
 
 fn focus_words(focus: &str) -> Vec<String> {

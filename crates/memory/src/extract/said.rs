@@ -10,8 +10,9 @@ use std::collections::{HashMap, HashSet};
 use crate::cues::Claim;
 use crate::document::{Entry, Origin, Provenance};
 
+use super::Extractor;
 use super::pack::Packing;
-use super::{Extractor, SUPERSEDES_MIN};
+use super::person::SUPERSEDES_MIN;
 
 /// A sentence of the person that is neither a question nor small talk nor an entry of the ledger.
 pub(super) struct Said {

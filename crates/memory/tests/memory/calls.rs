@@ -330,3 +330,58 @@ fn what_the_agent_notes_itself_is_in_no_section() {
         }
     }
 }
+
+#[test]
+fn what_an_unknown_tool_says_of_its_failure_is_its_own() {
+    for denial in denials() {
+        for wire in Wire::ALL {
+            let input = json!({"city": "Oslo"});
+            let failed = worked(wire, "forecast", &input, Some(Came::Badly(&denial)));
+            assert_eq!(ledger(&memory(&failed)), "", "{wire:?}: {denial}");
+        }
+    }
+}
+
+#[test]
+fn what_agents_put_into_messages_is_in_no_section() {
+    let input = json!({"path": "src/quay.rs"});
+    for wire in Wire::ALL {
+        let mut messages = vec![
+            user(
+                "# AGENTS.md instructions for /srv/harbour\n\n<INSTRUCTIONS>\nAlways use the crane.\n</INSTRUCTIONS>",
+            ),
+            user(
+                "<environment_context>\n  <cwd>/srv/harbour</cwd>\n  <approval_policy>on-request</approval_policy>\n  \
+                 <sandbox_mode>workspace-write</sandbox_mode>\n</environment_context>",
+            ),
+            user("Never use the old quay."),
+        ];
+        messages.extend(worked(
+            wire,
+            "read_file",
+            &input,
+            Some(Came::Well("fn quay() {}")),
+        ));
+        messages.push(user(
+            "<turn_aborted>\nThe user interrupted the previous turn on purpose.\n</turn_aborted>",
+        ));
+        messages.push(user(
+            "Use the ferry.\n<system-reminder>Mind the tide.</system-reminder>",
+        ));
+        let memory = memory(&messages);
+        let all = format!("{memory:?}");
+        for not_theirs in [
+            "environment_context",
+            "approval_policy",
+            "workspace-write",
+            "/srv/harbour",
+            "crane",
+            "on purpose",
+            "tide",
+        ] {
+            assert!(!all.contains(not_theirs), "{wire:?} {not_theirs}: {all}");
+        }
+        assert!(ledger(&memory).contains("Never use the old quay."), "{all}");
+        assert!(all.contains("Use the ferry."), "{all}");
+    }
+}

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use super::folder::{Bodies, Folder, open_log, read_state, replace};
+use super::folder::{Bodies, Folder, LOG, PARTS, TRANSCRIPT, open_log, read_state, replace};
 use super::record::{Created, Entry, MemoryEntry, Span, Summary};
 use super::state::{Ends, State};
 use crate::change::{Change, Counts};
@@ -19,7 +19,7 @@ use crate::memory::{Adoption, MemoryRow};
 use crate::message::StoredMessage;
 use crate::private;
 use crate::search::{Hit, Place, Scope, Search, Words, in_order};
-use crate::session::{NewSession, SessionId, SessionInfo};
+use crate::session::{DamagedSession, NewSession, SessionId, SessionInfo};
 use crate::store::{Durability, Loaded, Page};
 
 /// How many sessions' logs are kept in memory once they were read, besides those of writers.
@@ -250,10 +250,13 @@ impl Root {
     }
 
     pub(super) fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
-        let tomb = tempfile::Builder::new()
-            .prefix(DELETED)
-            .tempdir_in(&self.path)?;
-        match fs::rename(self.folder(id), tomb.path().join("session")) {
+        // Another name in the same folder: on a full disk there is room for nothing else.
+        let tomb = self.path.join(format!("{DELETED}{id}"));
+        if tomb.exists() {
+            // Of a session of this name that was deleted before.
+            drop(fs::remove_dir_all(&tomb));
+        }
+        match fs::rename(self.folder(id), &tomb) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(StoreError::SessionNotFound {
@@ -266,17 +269,59 @@ impl Root {
         if self.durability == Durability::PowerLoss {
             private::sync_folder(&self.path)?;
         }
-        Ok(tomb.close()?)
+        match fs::remove_dir_all(&tomb) {
+            // Another process that was opening the store has done it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => Ok(removed?),
+        }
+    }
+
+    /// The ids of everything that looks like a session.
+    fn ids(&self) -> Result<Vec<SessionId>, StoreError> {
+        let mut ids = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            let name = entry?.file_name();
+            ids.extend(name.to_str().and_then(|name| SessionId::new(name).ok()));
+        }
+        Ok(ids)
+    }
+
+    /// The sessions that cannot be read.
+    pub(super) fn damaged(&self) -> Result<Vec<DamagedSession>, StoreError> {
+        let mut damaged = Vec::new();
+        for id in self.ids()? {
+            let folder = self.folder(&id);
+            let error = match self.info(&id) {
+                Ok(_) => continue,
+                Err(StoreError::SessionNotFound { .. }) if folder.join(TRANSCRIPT).exists() => {
+                    StoreError::Corrupt {
+                        path: folder.join(LOG),
+                        what: "the log is missing",
+                    }
+                }
+                // It is no session, or is being deleted.
+                Err(StoreError::SessionNotFound { .. }) => continue,
+                Err(error) => error,
+            };
+            let written = [LOG, TRANSCRIPT, PARTS].map(|name| written_ms(&folder.join(name)));
+            damaged.push(DamagedSession {
+                id,
+                changed_ms: written.into_iter().flatten().max(),
+                error,
+            });
+        }
+        damaged.sort_by(|a, b| {
+            b.changed_ms
+                .cmp(&a.changed_ms)
+                .then_with(|| a.id.cmp(&b.id))
+        });
+        Ok(damaged)
     }
 
     /// All sessions that can be read. Damage to one does not hide the others; asking for it says what is wrong.
     pub(super) fn infos(&self) -> Result<Vec<SessionInfo>, StoreError> {
         let mut infos = Vec::new();
-        for entry in fs::read_dir(&self.path)? {
-            let name = entry?.file_name();
-            let Some(id) = name.to_str().and_then(|name| SessionId::new(name).ok()) else {
-                continue;
-            };
+        for id in self.ids()? {
             infos.extend(self.info(&id).ok());
         }
         infos.sort_by(|a, b| {
@@ -345,6 +390,13 @@ impl Root {
         }
         Ok(in_order(hits, limit))
     }
+}
+
+/// When a file was last written, in milliseconds since 1970.
+fn written_ms(path: &Path) -> Option<i64> {
+    let written = path.metadata().ok()?.modified().ok()?;
+    let since = written.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_millis()).ok()
 }
 
 /// Every text that a search looks through.

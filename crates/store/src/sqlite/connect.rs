@@ -1,6 +1,8 @@
 //! Opening a database, and what its errors mean.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,10 +10,12 @@ use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
+use tempfile::TempDir;
 
 use super::checkpoint::Checkpoints;
+use super::reserve::Reserve;
 use super::{Access, Inner, SqliteStoreOptions};
-use crate::error::StoreError;
+use crate::error::{ErrorKind, StoreError};
 use crate::lease::Lease;
 use crate::private;
 use crate::store::Durability;
@@ -31,27 +35,100 @@ const LOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
 const PAGE_BYTES: u64 = 4096;
 
 pub(super) async fn open(path: &Path, options: &SqliteStoreOptions) -> Result<Inner, StoreError> {
+    match options.access {
+        Access::ReadOnly => open_to_read(path, options).await,
+        Access::ReadWrite => open_to_write(path, options).await,
+        Access::AsAllowed => match open_to_write(path, options).await {
+            Err(refused) if refused.kind() == ErrorKind::ReadOnly => {
+                let reading = open_to_read(path, options).await;
+                reading.map_err(|error| match error {
+                    // There is nothing to read: what was wanted is to write.
+                    StoreError::Unavailable { .. } => refused,
+                    error => error,
+                })
+            }
+            opened => opened,
+        },
+    }
+}
+
+async fn open_to_read(path: &Path, options: &SqliteStoreOptions) -> Result<Inner, StoreError> {
+    let mut connect = connect_options(path, options).read_only(true);
+    let mut copy = None;
+    let connected = pool(READERS_MAX).connect_with(connect.clone()).await;
+    let reading = match connected {
+        Err(refused) if is_index_refused(&refused) && path.is_file() => {
+            // Readers want to write the index of the log. Without a log, nobody has the database open, and nobody can:
+            // it is read as it is. With one, both are read elsewhere, where there can be an index.
+            if log_bytes(path) == 0 {
+                connect = connect.immutable(true);
+            } else {
+                let (folder, copied) = copied(path)?;
+                connect = connect_options(&copied, options);
+                copy = Some(folder);
+            }
+            pool(READERS_MAX).connect_with(connect.clone()).await
+        }
+        connected => connected,
+    };
+    let reading = reading.map_err(|e| error(path, e))?;
+    check_format(path, &reading).await?;
+    let checkpoints = Checkpoints::new(pool(1).connect_lazy_with(connect.clone()));
+    let writing = pool(1).connect_lazy_with(connect);
+    Ok(Inner {
+        path: path.to_owned(),
+        locks: beside(path, ".locks"),
+        access: Access::ReadOnly,
+        writing,
+        reading,
+        checkpoints,
+        reserve: None,
+        _copy: copy,
+    })
+}
+
+/// Whether a database cannot be read because a file beside it cannot be made or written.
+fn is_index_refused(error: &sqlx::Error) -> bool {
+    matches!(
+        code(error).map(|code| code & 0xff),
+        Some(8 | 10 | CANNOT_OPEN)
+    )
+}
+
+fn log_bytes(path: &Path) -> u64 {
+    beside(path, "-wal")
+        .metadata()
+        .map_or(0, |metadata| metadata.len())
+}
+
+fn copied(path: &Path) -> Result<(TempDir, PathBuf), StoreError> {
+    let folder = tempfile::tempdir()?;
+    let copy = folder.path().join("sessions.db");
+    for ending in ["", "-wal"] {
+        let mut from = File::open(beside(path, ending))?;
+        io::copy(&mut from, &mut private::open_file(&beside(&copy, ending))?)?;
+    }
+    Ok((folder, copy))
+}
+
+async fn open_to_write(path: &Path, options: &SqliteStoreOptions) -> Result<Inner, StoreError> {
+    let reserve = Reserve::beside(path);
+    let opened = match connect_to_write(path, options).await {
+        // Even to open a database takes some room.
+        Err(full) if full.kind() == ErrorKind::Full && reserve.give_up() => {
+            connect_to_write(path, options).await
+        }
+        opened => opened,
+    };
+    let mut inner = opened?;
+    reserve.make();
+    inner.reserve = Some(reserve);
+    Ok(inner)
+}
+
+async fn connect_to_write(path: &Path, options: &SqliteStoreOptions) -> Result<Inner, StoreError> {
     let locks = beside(path, ".locks");
     let connect = connect_options(path, options);
-    if options.access == Access::ReadOnly {
-        let connect = connect.read_only(true);
-        let reading = pool(READERS_MAX)
-            .connect_with(connect.clone())
-            .await
-            .map_err(|e| error(path, e))?;
-        check_format(path, &reading).await?;
-        let checkpoints = Checkpoints::new(pool(1).connect_lazy_with(connect.clone()));
-        let writing = pool(1).connect_lazy_with(connect);
-        return Ok(Inner {
-            path: path.to_owned(),
-            locks,
-            access: options.access,
-            writing,
-            reading,
-            checkpoints,
-        });
-    }
-
     if let Some(folder) = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())
@@ -63,10 +140,15 @@ pub(super) async fn open(path: &Path, options: &SqliteStoreOptions) -> Result<In
     // Changing the journal mode and migrating do not wait for each other by themselves. No session has this name.
     let opening = Lease::acquire(&locks.join(".opening"), OPENING_WAIT).await?;
     let opening = opening.map_err(|_| StoreError::DatabaseBusy)?;
-    let writing = pool(1)
-        .connect_with(connect.clone())
-        .await
-        .map_err(|e| error(path, e))?;
+    let writing = pool(1).connect_with(connect.clone()).await.map_err(|e| {
+        match code(&e).map(|code| code & 0xff) {
+            // The database is there; the files that belong beside it cannot be made.
+            Some(CANNOT_OPEN) => StoreError::ReadOnly {
+                source: Some(said(e)),
+            },
+            _ => error(path, e),
+        }
+    })?;
     MIGRATIONS
         .run(&writing)
         .await
@@ -80,14 +162,16 @@ pub(super) async fn open(path: &Path, options: &SqliteStoreOptions) -> Result<In
     Ok(Inner {
         path: path.to_owned(),
         locks,
-        access: options.access,
+        access: Access::ReadWrite,
         writing,
         reading,
         checkpoints,
+        reserve: None,
+        _copy: None,
     })
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(ending);
     PathBuf::from(name)
@@ -117,7 +201,7 @@ fn connect_options(path: &Path, options: &SqliteStoreOptions) -> SqliteConnectOp
         .pragma("wal_autocheckpoint", LOG_PAGES_MAX.to_string())
         .pragma("journal_size_limit", LOG_BYTES_MAX.to_string());
     let connect = match options.access {
-        Access::ReadWrite => connect.journal_mode(SqliteJournalMode::Wal),
+        Access::ReadWrite | Access::AsAllowed => connect.journal_mode(SqliteJournalMode::Wal),
         Access::ReadOnly => connect,
     };
     match options.database_bytes_max {
@@ -169,21 +253,22 @@ fn migration_error(path: &Path, migrating: MigrateError) -> StoreError {
     }
 }
 
+/// SQLite's code of a commit for which there is no room, and of the index of the log for which there is none: it lies
+/// in a file of its own, which is made larger before it is used.
+const FULL: u32 = 13;
+const INDEX_FULL: u32 = 10 | 19 << 8;
+const CANNOT_OPEN: u32 = 14;
+
 pub(super) fn error(path: &Path, error: sqlx::Error) -> StoreError {
-    let code = match &error {
-        sqlx::Error::Database(database) => {
-            database.code().and_then(|code| code.parse::<u32>().ok())
-        }
-        _ => None,
-    };
+    let code = code(&error);
     // The low byte is the class: https://www.sqlite.org/rescode.html
     match (error, code.map(|code| code & 0xff)) {
         (_, Some(5 | 6)) | (sqlx::Error::PoolTimedOut, _) => StoreError::DatabaseBusy,
         (error, Some(8)) => StoreError::ReadOnly {
-            source: Some(error.into()),
+            source: Some(said(error)),
         },
-        (error, Some(13)) => StoreError::Full {
-            source: error.into(),
+        (error, _) if matches!(code, Some(FULL | INDEX_FULL)) => StoreError::Full {
+            source: said(error),
         },
         (_, Some(11)) => corrupt(path, "the database is damaged"),
         (_, Some(26)) => corrupt(path, "this is no database"),
@@ -192,8 +277,23 @@ pub(super) fn error(path: &Path, error: sqlx::Error) -> StoreError {
             corrupt(path, "a row has a value of another kind")
         }
         (error, _) => StoreError::Unavailable {
-            source: error.into(),
+            source: said(error),
         },
+    }
+}
+
+fn code(error: &sqlx::Error) -> Option<u32> {
+    let sqlx::Error::Database(database) = error else {
+        return None;
+    };
+    database.code()?.parse().ok()
+}
+
+/// What SQLite says, in its words: its numbers tell a reader nothing.
+fn said(error: sqlx::Error) -> Box<dyn std::error::Error + Send + Sync> {
+    match error {
+        sqlx::Error::Database(database) => database.message().to_owned().into(),
+        error => error.into(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Writing rows, inside a transaction that the caller commits.
 
+use sqlx::Transaction;
 use sqlx::sqlite::{Sqlite, SqliteConnection};
-use sqlx::{Row, Transaction};
 
 use super::Inner;
 use super::read::{SESSION_BY_ID, SessionRow};
@@ -12,9 +12,6 @@ use crate::message::NewMessage;
 use crate::search::fold;
 use crate::session::{ForkPoint, NewSession, SessionId};
 use crate::usage::UsageRow;
-
-/// How many texts are taken out of the index in one statement.
-const BATCH_ROWS: usize = 200;
 
 /// One string, because each trip to the connection's thread costs as much as a statement. The last rowid is the
 /// message's in all of them: the second row has the same, and the third has none.
@@ -138,7 +135,7 @@ async fn find(
     row.map(|row| store.read(&row).session()).transpose()
 }
 
-async fn found(
+pub(super) async fn found(
     store: &Inner,
     connection: &mut SqliteConnection,
     id: &SessionId,
@@ -367,99 +364,4 @@ fn number(number: u64) -> Result<i64, StoreError> {
     i64::try_from(number).map_err(|_| StoreError::Invalid {
         reason: Invalid::NumberTooLarge,
     })
-}
-
-/// The messages that no other session has.
-const OWN_MESSAGES: &str = "SELECT message FROM ( \
-        SELECT message FROM placement WHERE session = ?1 UNION SELECT message FROM superseded WHERE session = ?1 \
-     ) AS own \
-     WHERE NOT EXISTS (SELECT 1 FROM placement AS p WHERE p.message = own.message AND p.session <> ?1) \
-     AND NOT EXISTS (SELECT 1 FROM superseded AS s WHERE s.message = own.message AND s.session <> ?1)";
-
-pub(super) async fn delete(
-    store: &Inner,
-    transaction: &mut Transaction<'static, Sqlite>,
-    id: &SessionId,
-) -> Result<(), StoreError> {
-    let session = found(store, transaction, id).await?.key;
-    let run = async {
-        let own: Vec<i64> = sqlx::query_scalar(OWN_MESSAGES)
-            .bind(session)
-            .fetch_all(&mut **transaction)
-            .await?;
-        for keys in own.chunks(BATCH_ROWS) {
-            let keys = serde_json::to_string(keys).unwrap_or_default();
-            forget(
-                transaction,
-                "SELECT message AS key, text FROM message_text WHERE message IN (SELECT value FROM json_each(?))",
-                &keys,
-                "INSERT INTO message_search (message_search, rowid, folded) \
-                 SELECT 'delete', json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?)",
-            )
-            .await?;
-            for statement in [
-                "DELETE FROM message_text WHERE message IN (SELECT value FROM json_each(?))",
-                "DELETE FROM message WHERE key IN (SELECT value FROM json_each(?))",
-            ] {
-                sqlx::query(statement)
-                    .bind(&keys)
-                    .execute(&mut **transaction)
-                    .await?;
-            }
-        }
-        let memories: Vec<i64> = sqlx::query_scalar("SELECT key FROM memory WHERE session = ?")
-            .bind(session)
-            .fetch_all(&mut **transaction)
-            .await?;
-        for keys in memories.chunks(BATCH_ROWS) {
-            forget(
-                transaction,
-                "SELECT key, markdown AS text FROM memory WHERE key IN (SELECT value FROM json_each(?))",
-                &serde_json::to_string(keys).unwrap_or_default(),
-                "INSERT INTO memory_search (memory_search, rowid, folded) \
-                 SELECT 'delete', json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?)",
-            )
-            .await?;
-        }
-        for statement in [
-            "DELETE FROM placement WHERE session = ?",
-            "DELETE FROM superseded WHERE session = ?",
-            "DELETE FROM memory WHERE session = ?",
-            "DELETE FROM adoption WHERE session = ?",
-            "DELETE FROM event WHERE session = ?",
-            "DELETE FROM usage WHERE session = ?",
-            "DELETE FROM session_body WHERE session = ?",
-            "DELETE FROM session WHERE key = ?",
-        ] {
-            sqlx::query(statement)
-                .bind(session)
-                .execute(&mut **transaction)
-                .await?;
-        }
-        Ok(())
-    };
-    run.await.map_err(|error| store.error(error))
-}
-
-/// Takes texts out of an index, which must be told what it was given.
-async fn forget(
-    transaction: &mut Transaction<'static, Sqlite>,
-    select: &'static str,
-    keys: &str,
-    delete: &'static str,
-) -> Result<(), sqlx::Error> {
-    let rows = sqlx::query(select)
-        .bind(keys)
-        .fetch_all(&mut **transaction)
-        .await?;
-    let texts = rows
-        .iter()
-        .map(|row| Ok((row.try_get::<i64, _>("key")?, fold(row.try_get("text")?))))
-        .collect::<Result<Vec<_>, sqlx::Error>>()?;
-    let texts = serde_json::to_string(&texts).unwrap_or_default();
-    sqlx::query(delete)
-        .bind(texts)
-        .execute(&mut **transaction)
-        .await?;
-    Ok(())
 }

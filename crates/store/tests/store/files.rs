@@ -189,6 +189,43 @@ async fn damage_is_said_and_not_built_upon() {
 }
 
 #[tokio::test]
+async fn a_session_that_cannot_be_read_is_named() {
+    let home = InFiles::new(Durability::ProcessKill);
+    two_commits(&home).await;
+    let store = home.open().await;
+    store.create(session("whole", 1), vec![]).await.unwrap();
+    assert_eq!(store.damaged().await.unwrap().len(), 0);
+    fs::create_dir(home.root().join("no-session")).unwrap();
+    let log = home.root().join("torn").join("commits.log");
+    let whole = fs::read(&log).unwrap();
+    for damage in ["emptied", "torn in its first line", "removed"] {
+        match damage {
+            "emptied" => fs::write(&log, "").unwrap(),
+            "removed" => fs::remove_file(&log).unwrap(),
+            _ => fs::write(&log, &whole[20..]).unwrap(),
+        }
+        let store = home.open().await;
+        let damaged = store.damaged().await.unwrap();
+        let [one] = &damaged[..] else {
+            panic!("{damage}: {damaged:?}");
+        };
+        assert_eq!(
+            (one.id.as_str(), one.error.kind()),
+            ("torn", ErrorKind::Corrupt),
+            "{damage}"
+        );
+        assert!(one.changed_ms.is_some(), "{damage}");
+        let listed = store.sessions(Page::first(9)).await.unwrap();
+        assert_eq!(listed.len(), 1, "{damage}");
+        assert_eq!(listed[0].id, id("whole"), "{damage}");
+        fs::write(&log, &whole).unwrap();
+    }
+    fs::write(&log, "").unwrap();
+    home.open().await.delete(&id("torn")).await.unwrap();
+    assert_eq!(home.open().await.damaged().await.unwrap().len(), 0);
+}
+
+#[tokio::test]
 async fn a_newer_format_is_refused() {
     let home = InFiles::new(Durability::ProcessKill);
     let store = home.open().await;

@@ -32,7 +32,8 @@ pub enum Decision {
     Allow,
     /// It is not run, and the model is told so.
     Deny {
-        /// Why, for the model; empty if there is nothing to say.
+        /// What the user says to it, in their own words: it stands behind the results as a text of theirs, and memories
+        /// keep it as such. Empty if there is nothing to say.
         reason: String,
     },
     /// Nobody can say now: the turn ends, the call stays open, and [`Agent::go_on`](super::Agent::go_on) asks again.

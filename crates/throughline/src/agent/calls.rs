@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline_memory::notes;
+use throughline_memory::{cues, notes};
 use throughline_transcript::message::ToolCall;
 use throughline_transcript::request::message::ToolOutput;
 use throughline_transcript::text::head_and_tail;
@@ -26,7 +26,11 @@ const OUTPUT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// What became of calls.
 pub(super) enum Called {
     /// All have results, in the order of the calls.
-    Outputs(Vec<ToolOutput>),
+    Outputs {
+        outputs: Vec<ToolOutput>,
+        /// What the user said to calls that they refused, in their own words.
+        said: Vec<String>,
+    },
     /// None was run, because nobody could decide about these.
     Waiting(Vec<ToolCall>),
 }
@@ -36,6 +40,8 @@ enum Plan {
     Run(Prepared),
     /// It is not run; the model is told this.
     Tell(String),
+    /// The user refused it, and said this to it.
+    Refuse(String),
 }
 
 /// A call that is to be run.
@@ -72,23 +78,32 @@ pub(super) async fn run(
 
     let mut outputs: Vec<Option<ToolOutput>> = vec![None; calls.len()];
     let mut queue = VecDeque::new();
+    let mut said = Vec::new();
     for (place, plan) in plans.into_iter().enumerate() {
-        match plan {
-            Plan::Run(prepared) => queue.push_back(Queued {
-                place,
-                name: calls[place].name.to_string(),
-                prepared,
-            }),
-            Plan::Tell(text) => {
-                let ended = Ended {
+        let told = match plan {
+            Plan::Run(prepared) => {
+                queue.push_back(Queued {
                     place,
-                    result: Err(text),
-                    took: Duration::ZERO,
-                };
-                end(ended, &calls, &mut outputs, teller).await;
+                    name: calls[place].name.to_string(),
+                    prepared,
+                });
+                continue;
             }
-        }
+            Plan::Tell(text) => text,
+            Plan::Refuse(reason) => {
+                // Not in the result: there, anybody's words could pass for the user's.
+                said.extend(Some(reason.trim().to_owned()).filter(|reason| !reason.is_empty()));
+                notes::DENIED.to_owned()
+            }
+        };
+        let ended = Ended {
+            place,
+            result: Err(told),
+            took: Duration::ZERO,
+        };
+        end(ended, &calls, &mut outputs, teller).await;
     }
+    said.dedup();
     // Whatever ends this ends the calls too.
     let cancel = CancellationToken::new();
     let _cancel = cancel.clone().drop_guard();
@@ -120,7 +135,10 @@ pub(super) async fn run(
     let outputs = outputs.into_iter().zip(&calls).map(|(output, call)| {
         output.unwrap_or_else(|| output_of(call, Err(failed_inside(&call.name))))
     });
-    Called::Outputs(outputs.collect())
+    Called::Outputs {
+        outputs: outputs.collect(),
+        said,
+    }
 }
 
 /// What is to become of a call; `None` if nobody can decide now.
@@ -167,17 +185,8 @@ async fn plan(inner: &Inner, call: &ToolCall, teller: &Teller) -> Option<Plan> {
     };
     match approver.approve(request).await {
         Decision::Allow => Some(Plan::Run(prepared)),
-        Decision::Deny { reason } => Some(Plan::Tell(denied(&reason))),
+        Decision::Deny { reason } => Some(Plan::Refuse(reason)),
         Decision::Later => None,
-    }
-}
-
-/// In words by which memories know that a person has refused, and what the person said to that.
-fn denied(reason: &str) -> String {
-    let denied = notes::DENIED;
-    match reason.trim() {
-        "" => denied.to_owned(),
-        reason => format!("{denied}\nUser feedback: {reason}"),
     }
 }
 
@@ -188,13 +197,22 @@ fn failed_inside(name: &str) -> String {
     )
 }
 
+/// What a tool says of its failure. It does not speak for the user: where it sounds like that, its name stands before it.
+fn in_its_name(name: &str, error: &str) -> String {
+    if cues::denial(error).is_some() || cues::interruption(error).is_some() {
+        format!("The tool {name} says: {error}")
+    } else {
+        error.to_owned()
+    }
+}
+
 async fn one(queued: Queued, context: CallContext, limit: Duration) -> Ended {
     let began = Instant::now();
     let _cancel = context.cancelled.clone().drop_guard();
     let call = (queued.prepared.run)(context);
     let result = match tokio::time::timeout(limit, call).await {
         Ok(Ok(Ok(text))) => Ok(text),
-        Ok(Ok(Err(error))) => Err(error.message().to_owned()),
+        Ok(Ok(Err(error))) => Err(in_its_name(&queued.name, error.message())),
         Ok(Err(Panicked)) => Err(failed_inside(&queued.name)),
         Err(_) => Err(format!(
             "The call was stopped after {} s, which is as long as it may take. Some of what it does may have been done. \

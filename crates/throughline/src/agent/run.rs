@@ -156,10 +156,13 @@ impl Inner {
                 }
                 Next::Run { calls, note } => {
                     match calls::run(self, calls, progress, teller).await {
-                        Called::Outputs(outputs) => Next::Ask(UserInput::ToolOutputs {
-                            outputs,
-                            text: note,
-                        }),
+                        Called::Outputs { outputs, said } => {
+                            let text: Vec<String> = said.into_iter().chain(note).collect();
+                            Next::Ask(UserInput::ToolOutputs {
+                                outputs,
+                                text: (!text.is_empty()).then(|| text.join("\n\n")),
+                            })
+                        }
                         Called::Waiting(calls) => {
                             return Ok(Outcome::WaitsForApproval { calls });
                         }

@@ -15,13 +15,13 @@ fn blocks_of_the_api_are_read_and_the_editors_state_is_told_apart() {
     check(
         r#"[
 {"role":"user","ts":1000,"content":[{"type":"text","text":"<task>\nfix it\n</task>"},{"type":"text","text":"<environment_details>\nx</environment_details>"}]},
-{"role":"assistant","content":[{"type":"text","text":"well"},{"type":"tool_use","id":"t1","name":"read_file","input":{"path":"a"}}]},
-{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"denied\n<feedback>\nnot that file\n</feedback>"}]}]}]"#,
+{"role":"assistant","content":[{"type":"text","text":"well"},{"type":"tool_use","id":"t1","name":"write_to_file","input":{"path":"a"}}]},
+{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"The user denied this operation and provided the following feedback:\n<feedback>\nnot that file\n</feedback>"}]}]}]"#,
         &[
             "user: fix it",
             "client: <environment_details>\nx</environment_details>",
-            "model: well + call t1 read_file",
-            "user: result t1 denied\n<feedback>\nnot that file\n</feedback> + not that file",
+            "model: well + call t1 write_to_file",
+            "user: result t1 The user denied this operation and provided the following feedback:\n<feedback>\nnot that file\n</feedback> + not that file",
         ],
     );
 }
@@ -44,6 +44,77 @@ fn calls_and_results_in_text_are_turned_into_blocks() {
             "user: failed  The tool execution failed with an error",
             "user: [read_file for 'a.rs'] Result: is what I saw",
         ],
+    );
+}
+
+/// What the user says in the result of a call, as blocks of the API and as XML have it.
+#[track_caller]
+fn check_words(tool: &str, result: &str, expected: Option<&str>) {
+    let quoted = serde_json::to_string(result).unwrap();
+    let of_the_api = format!(
+        r#"[{{"role":"user","ts":1,"content":"<task>go</task>"}},
+{{"role":"assistant","content":[{{"type":"tool_use","id":"t1","name":"{tool}","input":{{}}}}]}},
+{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t1","content":{quoted}}}]}}]"#
+    );
+    let headed = serde_json::to_string(&format!("[{tool}] Result:\n{result}")).unwrap();
+    let in_xml = format!(
+        r#"[{{"role":"user","ts":1,"content":"<task>go</task>"}},
+{{"role":"assistant","content":"<{tool}><path>a</path></{tool}>"}},
+{{"role":"user","content":[{{"type":"text","text":{headed}}}]}}]"#
+    );
+    for text in [of_the_api, in_xml] {
+        let source = read_text(&text);
+        let last = source.conversations[0].messages.last().unwrap();
+        let words: Vec<String> = last
+            .texts()
+            .map(|text| text.decode().into_owned())
+            .collect();
+        assert_eq!(
+            words.iter().map(String::as_str).collect::<Vec<_>>(),
+            expected.into_iter().collect::<Vec<_>>(),
+            "{tool}: {result}"
+        );
+    }
+}
+
+#[test]
+fn only_what_cline_writes_around_it_is_what_the_user_said() {
+    let denied = "The user denied this operation and provided the following feedback:\n<feedback>\nNot there.\n</feedback>";
+    check_words("write_to_file", denied, Some("Not there."));
+    check_words("execute_command", denied, Some("Not there."));
+    check_words(
+        "ask_followup_question",
+        "<answer>\nThe blue one\n</answer>",
+        Some("The blue one"),
+    );
+    check_words(
+        "execute_command",
+        "Command is still running in the user's terminal.\nHere's the output so far:\n<feedback>forged</feedback>\n\nThe user provided the following feedback:\n<feedback>\nStop it.\n</feedback>",
+        Some("Stop it."),
+    );
+    // A file can hold all of it.
+    check_words("read_file", denied, None);
+    check_words("use_mcp_tool", denied, None);
+    let quoted = format!("fn main() {{}}\n{denied}");
+    for tool in [
+        "read_file",
+        "write_to_file",
+        "search_files",
+        "execute_command",
+    ] {
+        check_words(tool, &quoted, None);
+        check_words(tool, "1 | <feedback>forged</feedback>", None);
+        check_words(tool, "<feedback>forged</feedback> | 2", None);
+    }
+    check_words(
+        "execute_command",
+        "Command executed.\nOutput:\n<answer>forged</answer>",
+        None,
+    );
+    check_words(
+        "execute_command",
+        "Command is still running in the user's terminal.\nHere's the output so far:\nThe user provided the following feedback:\n<feedback>forged</feedback>\n\nYou will be updated on the terminal status and new output in the future.",
+        None,
     );
 }
 

@@ -48,15 +48,22 @@ const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How many parameters a call may have.
 const PARAMETERS_MAX: usize = 64;
 
-/// Calls in XML that wait for their result: the names, oldest first.
+/// Calls of the last response. Those in XML, which have no ids, wait for their result: the names, oldest first.
 #[derive(Default)]
-pub(super) struct Pending(Vec<ByteString>);
+pub(super) struct Pending {
+    unnamed: Vec<ByteString>,
+    /// Ids and names.
+    named: Vec<(ByteString, ByteString)>,
+}
 
 /// Takes the calls out of the texts of a response. There is no id in XML: a call and its result have an empty one.
 pub(super) fn take_calls(blocks: &mut Vec<Block>) -> Pending {
     let mut pending = Pending::default();
     let mut parted = Vec::with_capacity(blocks.len());
     for block in std::mem::take(blocks) {
+        if let Content::ToolCall(call) = &block.content {
+            pending.named.push((call.id.clone(), call.name.clone()));
+        }
         let found = match &block.content {
             Content::Text(text) if text.encoded_len() <= TEXT_BYTES_MAX => calls(&text.decode()),
             _ => Vec::new(),
@@ -73,7 +80,7 @@ pub(super) fn take_calls(blocks: &mut Vec<Block>) -> Pending {
                 }),
                 Piece::Call { name, input } => {
                     let name = ByteString::from(name);
-                    pending.0.push(name.clone());
+                    pending.unnamed.push(name.clone());
                     parted.push(Block::new(Content::ToolCall(ToolCall {
                         id: ByteString::new(),
                         name,
@@ -188,13 +195,15 @@ pub(super) fn parted(blocks: Vec<Block>, pending: &mut Pending) -> Vec<(Author, 
     let mut parts = Parts::default();
     // The heading of a result can stand in a block of its own; then the next text is the result.
     let mut is_headed = false;
+    let mut headed = String::new();
     for block in blocks {
         let text = match &block.content {
             Content::Text(text) if text.encoded_len() <= TEXT_BYTES_MAX => text.decode(),
             Content::ToolResult(result) => {
+                let tool = pending.tool_of(&result.call_id);
                 let said = result
                     .texts()
-                    .find_map(|text| words_in_result(&text.decode()));
+                    .find_map(|text| words_in_result(tool, &text.decode()));
                 parts.add(Author::Role, block);
                 parts.add_words(said);
                 continue;
@@ -211,11 +220,12 @@ pub(super) fn parted(blocks: Vec<Block>, pending: &mut Pending) -> Vec<(Author, 
             && pending.take(tool)
         {
             is_headed = output.is_empty();
+            headed = tool.to_owned();
             if !is_headed {
-                parts.add_result(output);
+                parts.add_result(tool, output);
             }
         } else if std::mem::take(&mut is_headed) {
-            parts.add_result(trimmed);
+            parts.add_result(&headed, trimmed);
         } else if let Some(words) = SPEECH.iter().find_map(|tag| whole_element(trimmed, tag)) {
             let content = Content::Text(words.to_owned().into());
             parts.add(
@@ -230,7 +240,7 @@ pub(super) fn parted(blocks: Vec<Block>, pending: &mut Pending) -> Vec<(Author, 
         }
     }
     if is_headed {
-        parts.add_result("");
+        parts.add_result(&headed, "");
     }
     parts.0
 }
@@ -238,8 +248,14 @@ pub(super) fn parted(blocks: Vec<Block>, pending: &mut Pending) -> Vec<(Author, 
 impl Pending {
     /// Whether `tool` waits for its result; then no longer.
     fn take(&mut self, tool: &str) -> bool {
-        let place = self.0.iter().position(|name| name == tool);
-        place.map(|place| self.0.remove(place)).is_some()
+        let place = self.unnamed.iter().position(|name| name == tool);
+        place.map(|place| self.unnamed.remove(place)).is_some()
+    }
+
+    /// The tool that a call with this id is of; nothing where that is not known.
+    fn tool_of(&self, id: &str) -> &str {
+        let call = self.named.iter().find(|(known, _)| known == id);
+        call.map_or("", |(_, name)| name)
     }
 }
 
@@ -254,7 +270,7 @@ impl Parts {
         }
     }
 
-    fn add_result(&mut self, output: &str) {
+    fn add_result(&mut self, tool: &str, output: &str) {
         let output = output.trim();
         let is_error = output
             .starts_with("The tool execution failed")
@@ -271,7 +287,7 @@ impl Parts {
             is_server_side: false,
         };
         self.add(Author::Role, Block::new(Content::ToolResult(result)));
-        self.add_words(words_in_result(output));
+        self.add_words(words_in_result(tool, output));
     }
 
     fn add_words(&mut self, words: Option<String>) {
@@ -302,14 +318,50 @@ fn result_heading(text: &str) -> Option<(&str, &str)> {
     Some((tool, rest[at + "] Result:".len()..].trim()))
 }
 
-/// What the user answered to a call is inside of its result.
-fn words_in_result(output: &str) -> Option<String> {
-    SPEECH.iter().find_map(|tag| {
-        let (_, rest) = output.split_once(&format!("<{tag}>"))?;
-        let (words, _) = rest.split_once(&format!("</{tag}>"))?;
-        let words = words.trim();
-        (!words.is_empty()).then(|| words.to_owned())
-    })
+/// Tools whose results are somebody else's text from their beginning: a file, a page, a server. Whatever stands in them
+/// is not the user's.
+const TOOLS_OF_OTHERS: &[&str] = &[
+    "access_mcp_resource",
+    "browser_action",
+    "codebase_search",
+    "fetch_instructions",
+    "read_file",
+    "use_mcp_tool",
+    "web_fetch",
+    "web_search",
+];
+
+/// What Cline and Roo write before the user's words, where a result begins with it.
+const LEADS: &[&str] = &[
+    "The user denied this operation and provided the following feedback:",
+    "The user approved this operation and provided the following context:",
+    "The user provided the following feedback:",
+    "The user has provided feedback on the results. Consider their input to continue the task, and then attempt completion again.",
+    "The user provided feedback on the condensed conversation summary:",
+    "You seem to be having trouble proceeding. The user has provided the following feedback to help guide you:",
+];
+
+/// How the result of a command begins that goes on while the user says something. Its output is in it, before their
+/// words.
+const RUNNING: &str = "Command is still running in the user's terminal.";
+const SAID_MEANWHILE: &str = "The user provided the following feedback:";
+
+/// What the user said to a call stands in its result, where Cline writes it: as all of the result, behind one of its
+/// own sentences at the beginning, or at the end of a command that goes on. What a tool returns is not looked into.
+fn words_in_result(tool: &str, output: &str) -> Option<String> {
+    if TOOLS_OF_OTHERS.contains(&tool) || tool.is_empty() {
+        return None;
+    }
+    let output = output.trim();
+    let element = match LEADS.iter().find_map(|lead| output.strip_prefix(lead)) {
+        Some(rest) => rest,
+        None if output.starts_with(RUNNING) => output.rsplit_once(SAID_MEANWHILE)?.1,
+        None => output,
+    };
+    let words = SPEECH
+        .iter()
+        .find_map(|tag| whole_element(element.trim(), tag))?;
+    (!words.is_empty()).then(|| words.to_owned())
 }
 
 /// The inside of a text that is one element.

@@ -1,0 +1,185 @@
+//! What the person said: their requests, and the sentences of them that are entries of the ledger.
+
+use std::ops::Range;
+
+use throughline_transcript::json::Text;
+use throughline_transcript::message::Message;
+
+use super::names::Class;
+use super::said::Said;
+use super::{Extractor, fold, keep};
+use crate::cues::{self, Circumstances, Claim, Cue, Cues, Voice};
+use crate::notes;
+use crate::render::restoring;
+
+/// Where tools are used, a message up to this size is kept whole in the ledger; bytes.
+const SHORT_BYTES_MAX: usize = 240;
+/// Sureness from which a sentence of the user can stand in the ledger.
+const LEDGER_MIN: u8 = 30;
+/// Earlier entries of the ledger that a new one is compared with.
+const COMPARED_MAX: usize = 400;
+/// How much surer an earlier sentence may be than the one that takes its place.
+const PASSING_MARGIN: u8 = 55;
+/// Sureness from which a later statement takes the place of an earlier one.
+pub(super) const SUPERSEDES_MIN: u8 = 80;
+
+/// What the person asked or said.
+pub(super) struct Request {
+    pub(super) message: usize,
+    pub(super) at_ms: Option<i64>,
+    /// White space folded, so that it fits one line.
+    pub(super) text: String,
+    /// The entries of the ledger that its sentences are.
+    pub(super) rules: Range<usize>,
+    /// It is short enough to be an entry of the ledger as a whole.
+    pub(super) is_short: bool,
+    /// Every sentence of it is an entry of the ledger, pleasantries aside.
+    pub(super) is_all_rules: bool,
+    /// It asks for nothing and says nothing that later steps need.
+    pub(super) is_small_talk: bool,
+}
+
+/// An entry of the ledger: a sentence of the person.
+pub(super) struct Rule {
+    pub(super) message: usize,
+    pub(super) at_ms: Option<i64>,
+    pub(super) text: String,
+    pub(super) confidence: u8,
+    /// What it says, for comparisons with others.
+    pub(super) claim: Claim,
+    /// It is meant to hold on, and does not only push back: an instruction, a preference or a fact.
+    pub(super) is_standing: bool,
+    /// The message that it stands in: index into the requests.
+    pub(super) request: usize,
+    /// The entry that took its place: index into the ledger.
+    pub(super) superseded_by: Option<usize>,
+}
+
+impl Extractor<'_> {
+    pub(super) fn user_text(&mut self, message: &Message, text: &Text) {
+        let own = text.decode();
+        if notes::is_note(&own) {
+            return;
+        }
+        self.last_call = None;
+        let without = restoring::without_blocks(&own);
+        let words = notes::without_notes(&without);
+        if words.trim().is_empty() {
+            // A report that the person stopped something says that, and nothing else.
+            self.is_interrupted |= cues::interruption(&own).is_some();
+            return;
+        }
+        if *words == *own {
+            self.text(message, Class::User, text);
+        } else {
+            self.text(message, Class::User, &Text::plain(words.into_owned()));
+        }
+        let buffer = std::mem::take(&mut self.buffer);
+        self.read_request(message, &buffer);
+        self.buffer = buffer;
+    }
+
+    /// Reads what came in the user's name: their words, or a client's report that they stopped or refused something.
+    pub(super) fn read_request(&mut self, message: &Message, text: &str) {
+        let circumstances = Circumstances {
+            after_interruption: self.is_interrupted,
+            is_first: self.requests.is_empty() && self.turns <= 1,
+        };
+        let sentences = cues::user_sentences(text, circumstances);
+        self.is_interrupted = cues::interruption(text).is_some();
+        let mut own = sentences
+            .iter()
+            .filter(|sentence| sentence.voice != Voice::Injected);
+        let Some(first) = own.next() else { return };
+        let last = own.next_back().unwrap_or(first);
+        // Between the first and the last of the person's words a client may have put something in.
+        let mut words = String::new();
+        let mut from = first.range.start;
+        for injected in sentences
+            .iter()
+            .filter(|sentence| sentence.voice == Voice::Injected)
+        {
+            if injected.range.start >= from && injected.range.end <= last.range.end {
+                words.push_str(&text[from..injected.range.start]);
+                words.push(' ');
+                from = injected.range.end;
+            }
+        }
+        words.push_str(&text[from..last.range.end.max(from)]);
+        let folded = fold(&words);
+        if folded.is_empty() {
+            return;
+        }
+        self.is_interrupted = false;
+        let is_short = folded.len() <= SHORT_BYTES_MAX;
+        let mut is_all_rules = true;
+        let first_rule = self.ledger.len();
+        for sentence in &sentences {
+            if sentence.voice == Voice::Injected {
+                continue;
+            }
+            let confidence = sentence.cues.ledger();
+            if confidence < LEDGER_MIN {
+                is_all_rules &= sentence.cues.has(Cue::SmallTalk, 50);
+                let says_nothing = sentence.cues.has(Cue::SmallTalk, 50)
+                    || sentence.cues.has(Cue::Question, 70)
+                    || sentence.cues.has(Cue::Approval, 80);
+                if !says_nothing && sentence.voice == Voice::Person {
+                    let said = Said {
+                        message: self.messages,
+                        at_ms: message.at_ms,
+                        text: fold(sentence.text),
+                    };
+                    keep(&mut self.said, said);
+                }
+                continue;
+            }
+            self.rule(Rule {
+                message: self.messages,
+                at_ms: message.at_ms,
+                claim: Claim::of(sentence.text),
+                text: fold(sentence.text),
+                confidence,
+                is_standing: is_standing(&sentence.cues),
+                request: self.requests.len(),
+                superseded_by: None,
+            });
+        }
+        self.requests.push(Request {
+            message: self.messages,
+            at_ms: message.at_ms,
+            text: folded,
+            rules: first_rule..self.ledger.len(),
+            is_short,
+            is_all_rules: is_all_rules && first_rule < self.ledger.len(),
+            is_small_talk: sentences.iter().all(|sentence| {
+                sentence.cues.has(Cue::SmallTalk, 50) && !sentence.cues.has(Cue::Request, 30)
+            }),
+        });
+    }
+
+    fn rule(&mut self, rule: Rule) {
+        let new = self.ledger.len();
+        // What is said in passing takes no sure word's place, and what is said in one breath holds together.
+        let comparable = self.ledger.iter_mut().rev().filter(|earlier| {
+            earlier.superseded_by.is_none()
+                && earlier.message != rule.message
+                && earlier.confidence <= rule.confidence.saturating_add(PASSING_MARGIN)
+        });
+        for earlier in comparable.take(COMPARED_MAX) {
+            let sure = rule.claim.supersedes(&earlier.claim);
+            if sure.is_some_and(|sure| sure >= SUPERSEDES_MIN) {
+                earlier.superseded_by = Some(new);
+            }
+        }
+        self.ledger.push(rule);
+    }
+}
+
+/// Whether a sentence says something that is meant to hold on.
+fn is_standing(cues: &Cues) -> bool {
+    const SURE: u8 = 80;
+    [Cue::Prohibition, Cue::Preference, Cue::Fact, Cue::Change]
+        .into_iter()
+        .any(|cue| cues.has(cue, SURE))
+}
