@@ -13,6 +13,52 @@ fn options(faults: &str) -> Options {
     options
 }
 
+/// The three ways in which an upstream fails a stream, as clients meet them: before it, in it, and before it again.
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_breaks_after_its_head_is_no_answer() {
+    let world = World::new(options("529@1,cut=3@2,529@3")).await;
+    let mut client = Client::new(Wire::Anthropic);
+    client
+        .messages
+        .push(json!({"role": "user", "content": "Write a long poem."}));
+    for attempt in 1..=3 {
+        let got = world.ask(client.request()).await;
+        if attempt == 2 {
+            assert_eq!(got.status, StatusCode::OK);
+            let text = String::from_utf8(got.body.to_vec()).unwrap();
+            assert!(text.contains("message_start"), "{text}");
+            assert!(!text.contains("message_delta") && !text.contains("message_stop"));
+            assert!(!got.is_whole);
+        } else {
+            assert_eq!(got.status.as_u16(), 529);
+            assert_eq!(got.json()["error"]["type"], "overloaded_error");
+        }
+    }
+    // What came of it is no turn of the conversation, and nothing was compacted for it.
+    world.proxy.settle(std::time::Duration::from_secs(1)).await;
+    let sessions = world
+        .store
+        .sessions(throughline_store::Page::first(10))
+        .await
+        .unwrap();
+    assert_eq!(sessions.len(), 1);
+    assert_eq!(sessions[0].message_count, 1);
+    assert!(!world.proxy.metrics().contains("build-started"));
+}
+
+/// Half a character, as cut output leaves it, is no reason to touch a request.
+#[tokio::test(start_paused = true)]
+async fn half_characters_pass_as_they_are() {
+    let world = World::new(Options::new(3).without_latency()).await;
+    let body = r#"{"model":"claude-opus-4-6","max_tokens":100,"tools":[{"name":"shell","input_schema":{"type":"object"}}],"messages":[{"role":"user","content":"Show the log."},{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"shell","input":{"cmd":"tail log"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"ok \ud83d cut here, ok \ud83d\ude00 whole, \ude00 tail"}]}]}"#;
+    let headers = [("x-api-key", "k"), ("anthropic-version", "2023-06-01")];
+    let got = world
+        .ask(crate::world::post("/v1/messages", &headers, body))
+        .await;
+    assert_eq!(got.told("x-throughline"), Some("tracked"));
+    assert_eq!(world.last_body(), body);
+}
+
 /// An error after the head breaks the stream, for the client as for everybody; nothing of it is taken for an answer.
 #[tokio::test(start_paused = true)]
 async fn a_broken_answer_never_looks_whole() {

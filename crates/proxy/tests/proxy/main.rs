@@ -5,5 +5,6 @@
 mod faults;
 mod identity;
 mod passing;
+mod sockets;
 mod windows;
 mod world;

@@ -152,6 +152,14 @@ async fn forks_outlive_their_parents(home: &dyn Home) {
     store.delete(&id("parent")).await.unwrap();
 
     let messages = store.messages(&id("fork"), 0..9).await.unwrap();
+    let digests = store.digests(&id("fork"), 1..9).await.unwrap();
+    assert_eq!(
+        digests,
+        messages[1..]
+            .iter()
+            .map(|message| message.digest)
+            .collect::<Vec<_>>()
+    );
     assert_eq!((&messages[..2], messages.len()), (&of_parent[..], 3));
     assert_eq!(
         store.session(&id("fork")).await.unwrap().parent,
