@@ -13,7 +13,7 @@ use throughline::providers::credential::Credential;
 use throughline::providers::transport::{HttpTransport, Transport};
 use throughline::store::{Durability, SqliteStore, SqliteStoreOptions, Store};
 use throughline_proxy::config::{Mode, Operator, Route, Tenants, Updates};
-use throughline_proxy::{Config, Proxy};
+use throughline_proxy::{Config, Proxy, Tls};
 use throughline_transcript::wire::Wire;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -43,13 +43,18 @@ pub(crate) fn run(arguments: &Serve, console: &Console) -> Result<Ending, Failur
         None => None,
     };
     log(arguments.log)?;
-    runtime::run(served(arguments, config, token.is_some(), console))?;
+    let tls = match (&arguments.tls_cert, &arguments.tls_key) {
+        (Some(certificates), Some(key)) => Some(tls(certificates, key)?),
+        _ => None,
+    };
+    runtime::run(served(arguments, config, tls, token.is_some(), console))?;
     Ok(Ending::Done)
 }
 
 async fn served(
     arguments: &Serve,
     config: Config,
+    tls: Option<Tls>,
     has_token: bool,
     console: &Console,
 ) -> Result<(), Failure> {
@@ -87,11 +92,12 @@ async fn served(
         [Ok(interrupt), Ok(terminate)] => [interrupt, terminate],
         [Err(error), _] | [_, Err(error)] => return Err(cannot_listen(&error)),
     };
+    let scheme = if tls.is_some() { "https" } else { "http" };
     console.print(&format!(
-        "listening on http://{bound} (ANTHROPIC_BASE_URL=http://{bound} OPENAI_BASE_URL=http://{bound}/v1), mode {}\n",
+        "listening on {scheme}://{bound} (ANTHROPIC_BASE_URL={scheme}://{bound} OPENAI_BASE_URL={scheme}://{bound}/v1), mode {}\n",
         mode.name()
     ))?;
-    let serving = throughline_proxy::serve(listener, proxy, shutdown.clone(), END_WAIT);
+    let serving = throughline_proxy::serve(listener, proxy, tls, shutdown.clone(), END_WAIT);
     tokio::pin!(serving);
     tokio::select! {
         () = &mut serving => return Ok(()),
@@ -209,6 +215,21 @@ fn updates(who: &str, config: &Config) -> Result<Updates, Failure> {
         credential: Credential::of_wire(wire).ok(),
         model: who.to_owned(),
     })))
+}
+
+fn tls(certificates: &Path, key: &Path) -> Result<Tls, Failure> {
+    let read = |path: &Path| {
+        std::fs::read(path).map_err(|error| {
+            Failure::new(
+                Kind::Arguments,
+                format!("cannot read {}: {}", path.display(), reason(&error)),
+            )
+        })
+    };
+    Tls::from_pem(&read(certificates)?, &read(key)?).map_err(|error| {
+        Failure::new(Kind::Arguments, error.to_string())
+            .hint("--tls-cert and --tls-key name files in PEM form that belong together")
+    })
 }
 
 fn token(path: &Path) -> Result<Credential, Failure> {

@@ -8,8 +8,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use throughline::driver;
 use throughline_engine::Time;
 use throughline_store::{Change, NewSession, SessionId, Store, StoreError, Writer};
+use throughline_transcript::digest::Digest;
+use throughline_transcript::message::Message;
+use throughline_transcript::tokens::Counter;
 use tokio::sync::{mpsc, oneshot};
 
 /// Jobs that are taken together.
@@ -29,6 +33,54 @@ struct State {
     failures: AtomicUsize,
 }
 
+/// Something to be stored.
+pub(crate) enum Pending {
+    /// As it is.
+    Change(Change),
+    /// A message, of which a row is made beside the requests: taking secrets out of what can be searched takes its time.
+    Message {
+        /// Messages before it.
+        expected_count: u64,
+        message: Box<Message>,
+        /// Digest of everything up to it.
+        chain: Digest,
+        at: Time,
+        counter: Counter,
+    },
+}
+
+impl From<Change> for Pending {
+    fn from(change: Change) -> Self {
+        Self::Change(change)
+    }
+}
+
+impl Pending {
+    fn change(self) -> Change {
+        match self {
+            Self::Change(change) => change,
+            Self::Message {
+                expected_count,
+                message,
+                chain,
+                at,
+                counter,
+            } => Change::Append {
+                expected_count,
+                messages: vec![driver::row(&message, chain, at, counter)],
+            },
+        }
+    }
+
+    /// About as many bytes as it holds in memory.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Change(change) => bytes_of(change),
+            Self::Message { message, .. } => 200 + message.raw.as_ref().map_or(0, |raw| raw.len()),
+        }
+    }
+}
+
 /// Whether a session can still be stored; shared with whoever keeps it in memory.
 pub(crate) type Health = Arc<AtomicBool>;
 
@@ -38,7 +90,7 @@ enum Job {
     Commit {
         id: SessionId,
         at: Time,
-        changes: Vec<Change>,
+        changes: Vec<Pending>,
         bytes: usize,
     },
     Settled(SessionId, oneshot::Sender<bool>),
@@ -75,11 +127,11 @@ impl Archive {
     }
 
     /// Stores changes, some time soon and in order.
-    pub(crate) fn commit(&self, id: &SessionId, at: Time, changes: Vec<Change>) {
+    pub(crate) fn commit(&self, id: &SessionId, at: Time, changes: Vec<Pending>) {
         if changes.is_empty() {
             return;
         }
-        let bytes = changes.iter().map(bytes_of).sum();
+        let bytes = changes.iter().map(Pending::bytes).sum();
         self.state.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.send(Job::Commit {
             id: id.clone(),
@@ -186,6 +238,7 @@ async fn work(store: Arc<dyn Store>, mut inbox: mpsc::UnboundedReceiver<Job>, st
                     }
                     if let Some(open) = sessions.get_mut(&id) {
                         state.commits.fetch_add(1, Ordering::Relaxed);
+                        let changes = changes.into_iter().map(Pending::change).collect();
                         if !store_changes(open, at, changes).await {
                             state.failures.fetch_add(1, Ordering::Relaxed);
                         }

@@ -1,15 +1,16 @@
 //! Bodies: requests that are read whole, answers that are passed on chunk by chunk.
 
 use std::io::Read;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::BodyExt as _;
 
 use crate::tap::Tap;
 
@@ -80,16 +81,36 @@ pub(crate) enum Unread {
     BrokenOff,
 }
 
-/// Reads a whole body of at most `bytes_max`.
-pub(crate) async fn read<B>(body: B, bytes_max: usize) -> Result<Bytes, Unread>
+/// How long nothing may come of a request.
+const READ_WAIT: Duration = Duration::from_secs(30);
+
+/// Reads a whole body of at most `bytes_max`, of which so many are announced.
+pub(crate) async fn read<B>(body: B, announced: usize, bytes_max: usize) -> Result<Bytes, Unread>
 where
     B: HttpBody<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    match Limited::new(body, bytes_max).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Unread::TooLarge),
-        Err(_) => Err(Unread::BrokenOff),
+    let mut body = pin!(body);
+    let mut whole = BytesMut::new();
+    loop {
+        let frame = tokio::time::timeout(READ_WAIT, body.frame()).await;
+        let Some(frame) = frame.map_err(|_| Unread::BrokenOff)? else {
+            return Ok(whole.freeze());
+        };
+        let Ok(data) = frame.map_err(|_| Unread::BrokenOff)?.into_data() else {
+            continue;
+        };
+        if whole.len() + data.len() > bytes_max {
+            return Err(Unread::TooLarge);
+        }
+        if whole.is_empty() {
+            if data.len() >= announced && body.is_end_stream() {
+                // All of it came at once.
+                return Ok(data);
+            }
+            whole.reserve(announced.min(bytes_max));
+        }
+        whole.extend_from_slice(&data);
     }
 }
 

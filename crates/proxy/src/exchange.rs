@@ -106,7 +106,7 @@ impl Proxy {
         if announced.is_some_and(|bytes| bytes > bytes_max) {
             return Refusal::TooLarge { bytes_max }.answer(target.wire);
         }
-        let body = match body::read(body, bytes_max).await {
+        let body = match body::read(body, announced.unwrap_or(0), bytes_max).await {
             Ok(body) => body,
             Err(Unread::TooLarge) => return Refusal::TooLarge { bytes_max }.answer(target.wire),
             Err(Unread::BrokenOff) => return Refusal::BrokenBody.answer(target.wire),

@@ -26,6 +26,7 @@ mod server;
 mod sessions;
 mod shared;
 mod tap;
+mod tls;
 mod tracked;
 mod updates;
 
@@ -36,3 +37,4 @@ pub use metrics::Report;
 pub use proxy::Proxy;
 pub use route::PASS_PREFIX;
 pub use server::serve;
+pub use tls::{Tls, TlsError};

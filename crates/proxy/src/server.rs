@@ -9,11 +9,13 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::proxy::Proxy;
+use crate::tls::Tls;
 
 /// How long a client may take for the head of a request.
 const HEAD_WAIT: Duration = Duration::from_secs(30);
@@ -25,6 +27,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub async fn serve(
     listener: TcpListener,
     proxy: Proxy,
+    tls: Option<Tls>,
     shutdown: CancellationToken,
     limit: Duration,
 ) {
@@ -36,7 +39,13 @@ pub async fn serve(
         };
         match accepted {
             Ok((stream, _)) => {
-                connections.spawn(connected(stream, proxy.clone(), shutdown.clone()));
+                // Small chunks must not wait for the client to acknowledge the ones before.
+                let _ = stream.set_nodelay(true);
+                let (proxy, shutdown) = (proxy.clone(), shutdown.clone());
+                match tls.clone() {
+                    None => connections.spawn(connected(stream, proxy, shutdown)),
+                    Some(tls) => connections.spawn(encrypted(stream, tls, proxy, shutdown)),
+                };
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection cannot be accepted");
@@ -50,10 +59,19 @@ pub async fn serve(
     proxy.close(limit).await;
 }
 
+async fn encrypted(stream: TcpStream, tls: Tls, proxy: Proxy, shutdown: CancellationToken) {
+    match tokio::time::timeout(HEAD_WAIT, tls.0.accept(stream)).await {
+        Ok(Ok(stream)) => connected(stream, proxy, shutdown).await,
+        Ok(Err(error)) => tracing::debug!(%error, "a connection without TLS, or of another kind"),
+        Err(_) => tracing::debug!("a client says nothing"),
+    }
+}
+
 /// All requests of one connection.
-async fn connected(stream: TcpStream, proxy: Proxy, shutdown: CancellationToken) {
-    // Small chunks must not wait for the client to acknowledge the ones before.
-    let _ = stream.set_nodelay(true);
+async fn connected<S>(stream: S, proxy: Proxy, shutdown: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()

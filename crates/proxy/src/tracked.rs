@@ -15,7 +15,7 @@ use http::HeaderMap;
 use throughline::Costs;
 use throughline::driver::{Kept, KeptAdoption};
 use throughline_engine::{Engine, Plan, Ticket};
-use throughline_store::{Change, SessionId};
+use throughline_store::SessionId;
 use throughline_transcript::wire::Wire;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::request::{
     Admission, Declined, Incoming, Planned, Rewind, Settled, answer_limit,
 };
-use crate::archive::Health;
+use crate::archive::{Health, Pending};
 use crate::headers::Tenant;
 use crate::known::Known;
 use crate::shared::Shared;
@@ -64,7 +64,7 @@ pub(crate) struct State {
     updates: HashMap<Ticket, CancellationToken>,
     /// What an update can share with the conversation.
     live: Option<Live>,
-    changes: Vec<Change>,
+    changes: Vec<Pending>,
     /// Whether what requests are made of has changed since the last was planned.
     has_swapped: bool,
 }

@@ -61,6 +61,7 @@ async fn ran(arguments: &Run, config: Config) -> Result<(ExitStatus, Report), Fa
     let serving = tokio::spawn(throughline_proxy::serve(
         listener,
         proxy.clone(),
+        None,
         shutdown.clone(),
         END_WAIT,
     ));

@@ -165,6 +165,7 @@ pub(crate) fn proxy(upstream: SocketAddr, kind: &str) {
         serve(
             listener,
             proxy,
+            None,
             CancellationToken::new(),
             Duration::from_secs(1),
         )

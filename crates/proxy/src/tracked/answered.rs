@@ -37,7 +37,7 @@ impl Tracked {
             let Some(message) = parsed(raw.as_str()) else {
                 break;
             };
-            state.add(raw.as_str(), message, at, false);
+            state.add(message, at, false);
         }
         state.unconfirmed = state.known.len() - confirmed;
         // Where nothing is rewritten, the provider speaks of another request than the one that was planned.

@@ -45,14 +45,16 @@ impl Tracked {
             }
             Output::Keep(version) => {
                 let at = self.shared.clock.now();
-                state.changes.push(driver::memory_change(&version, at));
+                state
+                    .changes
+                    .push(driver::memory_change(&version, at).into());
             }
             Output::Adopt(adoption) => {
                 let at = self.shared.clock.now();
                 let expected = state.epoch_stored;
                 state
                     .changes
-                    .push(driver::adoption_change(&adoption, expected, at));
+                    .push(driver::adoption_change(&adoption, expected, at).into());
                 state.epoch_stored = adoption.epoch;
                 let next = KeptAdoption {
                     version: adoption.version,
@@ -87,10 +89,8 @@ impl Tracked {
                 before.removed_tokens = removed;
             }
         }
-        state.changes.push(Change::Event {
-            kind: kind.to_owned(),
-            json,
-        });
+        let kind = kind.to_owned();
+        state.changes.push(Change::Event { kind, json }.into());
     }
 
     fn start_draft(self: &Arc<Self>, state: &State, order: Order) {
@@ -218,7 +218,7 @@ impl Tracked {
         spent.add(usage, model);
         let price = model.and_then(|model| cost(usage, model));
         self.shared.metrics.spent(purpose, usage, price);
-        state.changes.push(Change::Usage(UsageRow {
+        let row = UsageRow {
             at_ms: self.shared.clock.now().ms(),
             purpose,
             model: model_id.to_owned(),
@@ -229,7 +229,8 @@ impl Tracked {
             output: usage.output,
             cost_nanodollars: price.and_then(|price| i64::try_from(price.nano_dollars()).ok()),
             request_id,
-        }));
+        };
+        state.changes.push(Change::Usage(row).into());
     }
 }
 
@@ -240,6 +241,6 @@ impl State {
         self.kept.compared = Compared::of(&self.costs.without_compaction, self.removed_tokens);
         // Names and numbers only: this cannot fail.
         let json = serde_json::to_string(&self.kept).unwrap_or_default();
-        self.changes.push(Change::Settings(json));
+        self.changes.push(Change::Settings(json).into());
     }
 }

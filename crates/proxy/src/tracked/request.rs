@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use throughline::driver;
 use throughline_engine::{Input, Pin, Plan, Time};
 use throughline_memory::document::Memory;
 use throughline_store::Change;
@@ -15,6 +14,7 @@ use tokio::sync::oneshot;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Live, State, Tracked};
+use crate::archive::Pending;
 use crate::config::Config;
 use crate::known::{Followed, Known, follow, parsed};
 
@@ -138,8 +138,8 @@ impl Tracked {
         state.cut_to(count, at);
         state.unconfirmed = 0;
         state.configure(&self.shared.config, &outline, &incoming.lead, at);
-        for (text, read) in added {
-            state.add(&text, read, at, true);
+        for message in added {
+            state.add(message, at, true);
         }
         state.number += 1;
         state.in_flight += 1;
@@ -297,7 +297,7 @@ impl Tracked {
 /// What a request has behind the messages that are known.
 struct Rest {
     spans: Vec<Span>,
-    added: Vec<(String, Message)>,
+    added: Vec<Message>,
     outline: Outline,
     followed: Followed,
 }
@@ -319,7 +319,7 @@ fn rest(mut followed: Followed) -> Result<Option<Rest>, OutlineError> {
         let Some(read) = parsed(text) else {
             return Ok(None);
         };
-        added.push((text.to_owned(), read));
+        added.push(read);
         spans.push(span);
     }
     let outline = followed.reader.clone().finish()?;
@@ -427,29 +427,29 @@ impl State {
             return;
         }
         self.known.truncate(count);
-        self.changes.push(Change::Truncate {
-            to_count: count as u64,
-        });
+        let to_count = count as u64;
+        self.changes.push(Change::Truncate { to_count }.into());
         self.engine.handle(at, Input::Truncated { messages: count });
     }
 
     /// Adds a message at the end.
-    pub(super) fn add(&mut self, text: &str, message: Message, at: Time, is_sent: bool) {
-        let mut message = message;
+    pub(super) fn add(&mut self, mut message: Message, at: Time, is_sent: bool) {
         message.at_ms = Some(at.ms());
         let expected_count = self.known.len() as u64;
-        let kept = message.clone();
-        self.engine.handle(at, Input::Appended(message));
+        // Messages share their text.
+        self.engine.handle(at, Input::Appended(message.clone()));
         let chain = self.engine.digest();
-        let row = driver::row(text, &kept, chain, at, self.engine.settings());
-        self.changes.push(Change::Append {
-            expected_count,
-            messages: vec![row],
+        let text = message.raw.as_ref().filter(|_| is_sent);
+        self.known.push(match text {
+            Some(text) => Known::seen(chain, text.as_str()),
+            None => Known::unseen(chain),
         });
-        self.known.push(if is_sent {
-            Known::seen(chain, text)
-        } else {
-            Known::unseen(chain)
+        self.changes.push(Pending::Message {
+            expected_count,
+            message: Box::new(message),
+            chain,
+            at,
+            counter: self.engine.settings().counter,
         });
     }
 
@@ -467,7 +467,7 @@ impl State {
             let settings = config.settings(self.wire, &model, limit);
             self.engine
                 .handle(at, Input::Configured(Box::new(settings)));
-            self.changes.push(Change::Model(model));
+            self.changes.push(Change::Model(model).into());
             is_changed = true;
         }
         let mut head = 0u64;
@@ -512,7 +512,8 @@ impl State {
             self.engine.handle(at, Input::FrameChanged);
         }
         let head = outline.replaced(lead, &[], &[]);
-        self.changes.push(Change::Head(head.into_bytes().into()));
+        self.changes
+            .push(Change::Head(head.into_bytes().into()).into());
     }
 }
 

@@ -41,6 +41,7 @@ impl Wires {
         let served = tokio::spawn(serve(
             listener,
             proxy,
+            None,
             shutdown.clone(),
             Duration::from_secs(10),
         ));
@@ -198,4 +199,47 @@ async fn a_body_that_ends_early_is_refused_and_never_sent_on() {
     let _ = client.read_to_string(&mut rest).await;
     let accepted = tokio::time::timeout(Duration::from_millis(200), wires.upstream.accept());
     assert!(accepted.await.is_err(), "nothing was sent on: {rest}");
+}
+
+#[tokio::test]
+async fn clients_are_answered_over_tls() {
+    use tokio_rustls::rustls::pki_types::ServerName;
+    use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto::ring};
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let tls = throughline_proxy::Tls::from_pem(
+        made.cert.pem().as_bytes(),
+        made.signing_key.serialize_pem().as_bytes(),
+    )
+    .unwrap();
+    let transport = HttpTransport::builder().without_proxy().build().unwrap();
+    let store = Arc::new(MemoryStore::new());
+    let proxy = Proxy::start(Config::default(), store, Arc::new(transport));
+    let proxy = proxy.await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let shutdown = CancellationToken::new();
+    let limit = Duration::from_secs(1);
+    let served = tokio::spawn(serve(listener, proxy, Some(tls), shutdown.clone(), limit));
+    let mut roots = RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let stream = TcpStream::connect(address).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut stream = tokio_rustls::TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await
+        .unwrap();
+    stream
+        .write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        .await
+        .unwrap();
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    shutdown.cancel();
+    served.await.unwrap();
 }

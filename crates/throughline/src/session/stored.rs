@@ -18,6 +18,7 @@ use throughline_transcript::message::{Block, Content, Message, Role, ToolCall, T
 use throughline_transcript::request::message::{self, ToolOutput};
 use throughline_transcript::request::{Frame, Marks, Shortened, shorten};
 use throughline_transcript::text::head;
+use throughline_transcript::tokens::Counter;
 use throughline_transcript::wire::Wire;
 
 use super::kept::KeptAdoption;
@@ -75,16 +76,12 @@ fn added(
     })
 }
 
-/// The row of a message that is sent as it was received. `digest` is that of the prefix that ends with it.
+/// The row of a message of a request, which is sent as it was received. `digest` is that of the prefix that ends with
+/// it.
 #[must_use]
-pub fn row(
-    text: &str,
-    message: &Message,
-    digest: Digest,
-    at: Time,
-    settings: &Settings,
-) -> NewMessage {
-    let tokens = settings.counter.estimating().message(message);
+pub fn row(message: &Message, digest: Digest, at: Time, counter: Counter) -> NewMessage {
+    let tokens = counter.estimating().message(message);
+    let text = message.raw.as_ref().map_or("", Raw::as_str);
     NewMessage {
         original: text.as_bytes().to_vec().into(),
         sent: None,

@@ -1,0 +1,272 @@
+//! `throughline serve` and `throughline run` as processes: set-up, a program behind it, and being killed.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::simulate::Running;
+use crate::{command, stderr, stdout};
+
+/// A proxy in a process of its own.
+struct Proxied {
+    child: Child,
+    address: String,
+}
+
+impl Proxied {
+    fn start(home: &Path, upstream: &str, arguments: &[&str]) -> Self {
+        let upstream = format!("http://{upstream}");
+        let mut all = vec![
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--anthropic-upstream",
+            &upstream,
+            "--openai-upstream",
+            &upstream,
+            "--log",
+            "off",
+        ];
+        all.extend(arguments);
+        let mut child = command(&all)
+            .envs(["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"].map(|name| (name, home)))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let rest = line.strip_prefix("listening on http://").unwrap();
+        let (address, hint) = rest.split_once(' ').unwrap();
+        assert!(hint.starts_with(&format!("(ANTHROPIC_BASE_URL=http://{address} ")));
+        Self {
+            address: address.to_owned(),
+            child,
+        }
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// Sends a request and reads the answer, as far as it comes.
+fn ask(address: &str, body: &str) -> Option<(String, String)> {
+    let mut connection = TcpStream::connect(address).ok()?;
+    write!(
+        connection,
+        "POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-api-key: k\r\nanthropic-version: 2023-06-01\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    )
+    .ok()?;
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    Some((head.to_lowercase(), body.to_owned()))
+}
+
+fn body(messages: &[Value]) -> String {
+    json!({
+        "model": "claude-opus-4-6",
+        "max_tokens": 1000,
+        "tools": [{"name": "look", "input_schema": {"type": "object"}}],
+        "tool_choice": {"type": "none"},
+        "messages": messages,
+    })
+    .to_string()
+}
+
+fn said(number: usize) -> Value {
+    let padding = "it is used wherever the importer looks things up ".repeat(20);
+    json!({"role": "user", "content": format!("Remember: the item{number} is value-{number}-x. By the way, {padding}in part {number}.")})
+}
+
+#[test]
+fn another_machine_reaches_a_proxy_only_with_a_token() {
+    let output = command(&["serve", "--listen", "0.0.0.0:0"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("--token-file"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn senseless_settings_are_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("serve.toml");
+    for (text, expected) in [
+        ("mode = \"fast\"", "there is no mode"),
+        ("windw = 1", "unknown field `windw`"),
+        ("window = 12", "at least 1000 tokens"),
+        ("\n\nmode = 3", "line 3"),
+        (
+            "openai_upstream = \"http://u:p@host\"",
+            "keys do not belong",
+        ),
+        (
+            "[[routes]]\npath = \"/v1/x\"\nupstream = \"http://h\"",
+            "a path begins with /",
+        ),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let output = command(&["serve", "--config", file.to_str().unwrap()])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(
+            stderr(&output).contains(expected),
+            "{text}: {}",
+            stderr(&output)
+        );
+    }
+    for arguments in [
+        &["--anthropic-upstream", "ftp://x"][..],
+        &["--route", "groq=x"],
+        &["--window", "12"],
+    ] {
+        let output = command(&[&["serve"], arguments].concat()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_program_runs_behind_a_proxy_of_its_own() {
+    let home = tempfile::tempdir().unwrap();
+    let simulator = Running::start(&[]);
+    let upstream = format!("http://{}", simulator.address);
+    let script = r#"
+        test "$OPENAI_BASE_URL" = "$ANTHROPIC_BASE_URL/v1" || exit 9
+        cat > /dev/null
+        echo "base $ANTHROPIC_BASE_URL"
+        exit 7
+    "#;
+    let output = command(&[
+        "run",
+        "--anthropic-upstream",
+        &upstream,
+        "--",
+        "sh",
+        "-c",
+        script,
+    ])
+    .envs(["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"].map(|name| (name, home.path())))
+    .stdin(Stdio::null())
+    .output()
+    .unwrap();
+    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
+    assert!(stdout(&output).starts_with("base http://127.0.0.1:"));
+    assert!(
+        stderr(&output).contains("no request came through"),
+        "{}",
+        stderr(&output)
+    );
+    let output = command(&["run", "--", "/nowhere/to/be/found"])
+        .envs(["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"].map(|name| (name, home.path())))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    drop(simulator);
+}
+
+/// A conversation over several windows, and a proxy that is killed in the midst of it, `kills` times.
+fn killed(kills: usize) {
+    let home = tempfile::tempdir().unwrap();
+    let record = home.path().join("bodies.jsonl");
+    let simulator = Running::start(&["--record", record.to_str().unwrap()]);
+    let arguments = ["--window", "20000", "--updates", "code"];
+    let mut proxy = Proxied::start(home.path(), &simulator.address, &arguments);
+    let mut messages: Vec<Value> = Vec::new();
+    let mut killed = 0;
+    let mut epoch = 0;
+    let mut turn = 0;
+    let mut last_killed = false;
+    while killed < kills || turn < 30 {
+        messages.push(said(turn));
+        turn += 1;
+        loop {
+            // From at once to after everything.
+            let delay = std::time::Duration::from_micros((killed as u64 * 7919) % 40_000);
+            let will_kill = killed < kills && !last_killed;
+            let address = proxy.address.clone();
+            let text = body(&messages);
+            let asking = std::thread::spawn(move || ask(&address, &text));
+            if will_kill {
+                std::thread::sleep(delay);
+                proxy.kill();
+                proxy = Proxied::start(home.path(), &simulator.address, &arguments);
+                killed += 1;
+            }
+            last_killed = will_kill;
+            let answer = asking.join().unwrap();
+            let whole = answer.and_then(|(head, body)| {
+                let answer: Value = serde_json::from_str(&body).ok()?;
+                Some((head, answer))
+            });
+            let Some((head, answer)) = whole else {
+                continue;
+            };
+            assert!(head.starts_with("http/1.1 200"), "{head}\n{answer}");
+            let told = head.split("x-throughline-epoch: ").nth(1);
+            if let Some(told) = told.and_then(|rest| rest.lines().next()) {
+                let told: u64 = told.trim().parse().unwrap();
+                assert!(told >= epoch, "the epoch went back from {epoch} to {told}");
+                epoch = told;
+            }
+            messages.push(json!({"role": "assistant", "content": answer["content"]}));
+            break;
+        }
+    }
+    assert!(epoch >= 3, "{epoch}");
+    // Everything that was sent is there once, and every request continues the one before or begins an epoch.
+    let (status, _) = simulator.end("TERM");
+    assert_eq!(status, Some(0));
+    let lines = std::fs::read_to_string(&record).unwrap();
+    let mut before: Vec<Value> = Vec::new();
+    let mut begun = 0;
+    for line in lines.lines() {
+        let sent: Value = serde_json::from_str(line).unwrap();
+        let now = sent["body"]["messages"].as_array().unwrap().clone();
+        let is_memory = |messages: &[Value]| messages[0].to_string().contains("session_memory");
+        if !now.starts_with(&before) && !before.starts_with(&now) {
+            begun += 1;
+            assert!(is_memory(&now), "a prefix changed without a memory");
+        }
+        before = now;
+    }
+    assert!((3..=epoch + 1).contains(&begun), "{begun} of {epoch}");
+    proxy.kill();
+    let listed = command(&["sessions", "list", "--json"])
+        .envs(["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"].map(|name| (name, home.path())))
+        .output()
+        .unwrap();
+    let listed: Value = serde_json::from_str(stdout(&listed)).unwrap();
+    assert_eq!(listed["total"], 1, "{listed}");
+    let stored = listed["sessions"][0]["messages"].as_u64().unwrap();
+    assert!(
+        stored as usize + 2 >= messages.len(),
+        "{stored} of {}",
+        messages.len()
+    );
+}
+
+#[test]
+fn a_killed_proxy_loses_nothing_and_keeps_the_prefix() {
+    killed(8);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn two_hundred_kills() {
+    killed(200);
+}
