@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use throughline::driver;
 use throughline_engine::Time;
@@ -15,9 +16,12 @@ use throughline_transcript::digest::Digest;
 use throughline_transcript::message::Message;
 use throughline_transcript::tokens::Counter;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 /// Jobs that are taken together.
 const BATCH_MAX: usize = 256;
+/// How long jobs are gathered.
+const GATHERING: Duration = Duration::from_millis(20);
 
 /// Stores the changes of all sessions.
 #[derive(Clone)]
@@ -95,6 +99,13 @@ enum Job {
     },
     Settled(SessionId, oneshot::Sender<bool>),
     Close(SessionId, Option<oneshot::Sender<()>>),
+}
+
+impl Job {
+    /// Whether somebody waits until it is done.
+    fn is_waited_for(&self) -> bool {
+        matches!(self, Self::Settled(..) | Self::Close(_, Some(_)))
+    }
 }
 
 /// What the task knows of a session.
@@ -194,70 +205,119 @@ fn bytes_of(change: &Change) -> usize {
 }
 
 async fn work(store: Arc<dyn Store>, mut inbox: mpsc::UnboundedReceiver<Job>, state: Arc<State>) {
-    let mut sessions: HashMap<SessionId, Open> = HashMap::new();
+    let mut work = Work {
+        store,
+        state,
+        sessions: HashMap::new(),
+        waiting: Vec::new(),
+    };
     let mut batch = Vec::new();
     while inbox.recv_many(&mut batch, BATCH_MAX).await > 0 {
-        let mut jobs = std::mem::take(&mut batch).into_iter().peekable();
-        while let Some(job) = jobs.next() {
-            match job {
-                Job::Create(new, health) => {
-                    let id = new.id.clone();
-                    let open = begin(store.as_ref(), *new, health).await;
-                    if open.writer.is_none() {
-                        state.failures.fetch_add(1, Ordering::Relaxed);
-                    }
-                    sessions.insert(id, open);
+        gather(&mut inbox, &mut batch).await;
+        for job in batch.drain(..) {
+            work.job(job).await;
+        }
+        work.commit_all().await;
+    }
+}
+
+struct Work {
+    store: Arc<dyn Store>,
+    state: Arc<State>,
+    sessions: HashMap<SessionId, Open>,
+    /// What is to be committed, a session at a time.
+    waiting: Vec<Waiting>,
+}
+
+struct Waiting {
+    id: SessionId,
+    at: Time,
+    changes: Vec<Pending>,
+    bytes: usize,
+}
+
+impl Work {
+    async fn job(&mut self, job: Job) {
+        if let Job::Commit {
+            id,
+            at,
+            changes,
+            bytes,
+        } = job
+        {
+            match self.waiting.iter_mut().find(|waiting| waiting.id == id) {
+                Some(waiting) => {
+                    waiting.changes.extend(changes);
+                    waiting.bytes += bytes;
                 }
-                Job::Adopt(id, writer, health) => {
-                    let open = Open {
-                        writer: Some(writer),
-                        health,
-                    };
-                    sessions.insert(id, open);
-                }
-                Job::Commit {
+                None => self.waiting.push(Waiting {
                     id,
                     at,
-                    mut changes,
-                    mut bytes,
-                } => {
-                    // What follows for the same session goes into the same commit.
-                    while let Some(Job::Commit { id: next, .. }) = jobs.peek() {
-                        if *next != id {
-                            break;
-                        }
-                        if let Some(Job::Commit {
-                            changes: more,
-                            bytes: more_bytes,
-                            ..
-                        }) = jobs.next()
-                        {
-                            changes.extend(more);
-                            bytes += more_bytes;
-                        }
-                    }
-                    if let Some(open) = sessions.get_mut(&id) {
-                        state.commits.fetch_add(1, Ordering::Relaxed);
-                        let changes = changes.into_iter().map(Pending::change).collect();
-                        if !store_changes(open, at, changes).await {
-                            state.failures.fetch_add(1, Ordering::Relaxed);
-                        }
-                    }
-                    state.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
+                    changes,
+                    bytes,
+                }),
+            }
+            return;
+        }
+        // A fork needs what its parent has; who waits, waits for everything so far.
+        self.commit_all().await;
+        match job {
+            Job::Create(new, health) => {
+                let id = new.id.clone();
+                let open = begin(self.store.as_ref(), *new, health).await;
+                if open.writer.is_none() {
+                    self.state.failures.fetch_add(1, Ordering::Relaxed);
                 }
-                Job::Settled(id, answer) => {
-                    let is_healthy = sessions
-                        .get(&id)
-                        .is_some_and(|open| open.health.load(Ordering::Relaxed));
-                    let _ = answer.send(is_healthy);
-                }
-                Job::Close(id, answer) => {
-                    sessions.remove(&id);
-                    if let Some(answer) = answer {
-                        let _ = answer.send(());
-                    }
+                self.sessions.insert(id, open);
+            }
+            Job::Adopt(id, writer, health) => {
+                let open = Open {
+                    writer: Some(writer),
+                    health,
+                };
+                self.sessions.insert(id, open);
+            }
+            Job::Settled(id, answer) => {
+                let is_healthy = self
+                    .sessions
+                    .get(&id)
+                    .is_some_and(|open| open.health.load(Ordering::Relaxed));
+                let _ = answer.send(is_healthy);
+            }
+            Job::Close(id, answer) => {
+                self.sessions.remove(&id);
+                if let Some(answer) = answer {
+                    let _ = answer.send(());
                 }
             }
+            Job::Commit { .. } => {}
+        }
+    }
+
+    async fn commit_all(&mut self) {
+        for waiting in std::mem::take(&mut self.waiting) {
+            if let Some(open) = self.sessions.get_mut(&waiting.id) {
+                self.state.commits.fetch_add(1, Ordering::Relaxed);
+                let changes = waiting.changes.into_iter().map(Pending::change).collect();
+                if !store_changes(open, waiting.at, changes).await {
+                    self.state.failures.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            self.state
+                .waiting_bytes
+                .fetch_sub(waiting.bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Waits a moment for more, so that what belongs to one exchange is one commit, and is not made while the exchange is
+/// under way. Whoever waits for it ends that.
+async fn gather(inbox: &mut mpsc::UnboundedReceiver<Job>, batch: &mut Vec<Job>) {
+    let until = Instant::now() + GATHERING;
+    while batch.len() < BATCH_MAX && !batch.iter().any(Job::is_waited_for) {
+        match tokio::time::timeout_at(until, inbox.recv()).await {
+            Ok(Some(job)) => batch.push(job),
+            Ok(None) | Err(_) => break,
         }
     }
 }
@@ -266,7 +326,7 @@ async fn begin(store: &dyn Store, new: NewSession, health: Health) -> Open {
     let id = new.id.clone();
     let begun = async {
         store.create(new, Vec::new()).await?;
-        store.open(&id, std::time::Duration::ZERO).await
+        store.open(&id, Duration::ZERO).await
     };
     let writer = match begun.await {
         Ok(writer) => Some(writer),

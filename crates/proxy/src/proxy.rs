@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline::driver::Clock;
+use throughline::driver::{self, Clock};
 use throughline_providers::transport::Transport;
 use throughline_store::{Store, StoreError};
 use tokio::sync::Semaphore;
@@ -38,6 +38,8 @@ impl Proxy {
         let tasks = TaskTracker::new();
         let (archive, work) = Archive::new(Arc::clone(&store));
         tasks.spawn(work);
+        // The first request does not wait for it.
+        tasks.spawn_blocking(driver::warm_up);
         let under_way = Arc::new(Semaphore::new(config.limits.requests_max));
         let shared = Arc::new(Shared {
             config,

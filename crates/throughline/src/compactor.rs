@@ -13,6 +13,7 @@ use throughline_transcript::convert::CacheTtl;
 use throughline_transcript::digest::Chain;
 use throughline_transcript::formats::request::list_name;
 use throughline_transcript::json::Raw;
+use throughline_transcript::message::{Block, Message, Role};
 use throughline_transcript::request::{self, Caching, Frame, Marks, message};
 use throughline_transcript::splice::Splice;
 use throughline_transcript::tokens::Counter;
@@ -202,4 +203,14 @@ pub fn draft(order: &Order, counter: Counter) -> Result<Memory, UpdateFailure> {
         message: error.to_string(),
         retry_after_ms: None,
     })
+}
+
+/// Makes the tables that drafts and redaction need, which takes about half a second the first time; for programs that
+/// want to have it behind them.
+pub fn warm_up() {
+    let message = Message::new(Role::User, vec![Block::text("Remember: never do that.")]);
+    let count = |text: &str| text.len();
+    let options = Options::new(1_000, &count);
+    // What comes of it is of no use.
+    drop(compact_after(None, Chain::new(), &[message], &options));
 }

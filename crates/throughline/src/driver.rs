@@ -4,7 +4,7 @@
 //! A [`Session`](crate::Session) needs none of this.
 
 pub use crate::clock::Clock;
-pub use crate::compactor::draft;
+pub use crate::compactor::{draft, warm_up};
 pub use crate::event::{event_json, event_kind};
 pub use crate::session::kept::{Compared, Kept, KeptAdoption, KeptPin};
 pub use crate::session::stored::{

@@ -16,7 +16,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use throughline_providers::transport::HttpTransport;
-use throughline_proxy::config::{Updates, Upstreams};
+use throughline_proxy::config::{Mode, Updates, Upstreams};
 use throughline_proxy::{Config, Proxy, serve};
 use throughline_store::{Durability, SqliteStore, SqliteStoreOptions};
 use tokio::net::TcpListener;
@@ -149,6 +149,11 @@ pub(crate) fn proxy(upstream: SocketAddr, kind: &str) {
             10_000_000
         }),
         updates: Updates::Code,
+        mode: if kind == "off" {
+            Mode::Off
+        } else {
+            Mode::Rewrite
+        },
         ..Config::default()
     };
     run(async move {
