@@ -15,7 +15,7 @@ use super::{END_WAIT, apply, start};
 use crate::arguments::serve::{Proxying, Run};
 use crate::error::{Ending, Failure, Kind, reason};
 use crate::output::Console;
-use crate::runtime;
+use crate::{runtime, words};
 
 pub(crate) fn run(arguments: &Run, console: &Console) -> Result<Ending, Failure> {
     let mut config = Config {
@@ -26,7 +26,9 @@ pub(crate) fn run(arguments: &Run, console: &Console) -> Result<Ending, Failure>
     apply(&of_environment(&arguments.proxying), &mut config)?;
     let (status, report) = runtime::run(ran(arguments, config))?;
     if !arguments.quiet {
-        console.summary(&summary(&report));
+        for line in summary(&report) {
+            console.note(&line);
+        }
     }
     Ok(Ending::Code(code(status)))
 }
@@ -105,20 +107,23 @@ fn code(status: ExitStatus) -> u8 {
 }
 
 /// What was saved, in a line or two.
-fn summary(report: &Report) -> String {
+fn summary(report: &Report) -> Vec<String> {
     if report.requests == 0 {
-        return "throughline: no request came through the proxy".to_owned();
+        return vec!["no request came through the proxy".to_owned()];
     }
-    let mut text = format!(
-        "throughline: {} requests, {} of them with a memory in the place of old messages ({} swaps, {} tokens left out)",
-        report.requests, report.rewritten, report.swaps, report.saved_tokens
-    );
+    let mut lines = vec![format!(
+        "{}, {} of them with a memory in the place of old messages; {}, {} tokens left out",
+        words::counted(report.requests as usize, "request"),
+        report.rewritten,
+        words::counted(report.swaps as usize, "swap"),
+        words::number(report.saved_tokens),
+    )];
     let spent = report.main + report.updates;
     if spent.nano_dollars() > 0 {
-        text.push_str(&format!(
-            "\nthroughline: about {spent} by list prices, {} of it for memories; without it about {}",
+        lines.push(format!(
+            "about {spent} by list prices, {} of it for memories; about {} with nothing left out, as far as that fits the window",
             report.updates, report.without
         ));
     }
-    text
+    lines
 }

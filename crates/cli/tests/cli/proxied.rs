@@ -84,7 +84,7 @@ fn body(messages: &[Value]) -> String {
 }
 
 fn said(number: usize) -> Value {
-    let padding = "it is used wherever the importer looks things up ".repeat(20);
+    let padding = "it is used wherever the importer looks things up ".repeat(60);
     json!({"role": "user", "content": format!("Remember: the item{number} is value-{number}-x. By the way, {padding}in part {number}.")})
 }
 
@@ -191,7 +191,8 @@ fn killed(kills: usize) {
     let mut epoch = 0;
     let mut turn = 0;
     let mut last_killed = false;
-    while killed < kills || turn < 30 {
+    while killed < kills || epoch < 3 {
+        assert!(turn < 600, "{epoch} epochs in {turn} turns");
         messages.push(said(turn));
         turn += 1;
         loop {
@@ -229,7 +230,7 @@ fn killed(kills: usize) {
     }
     assert!(epoch >= 3, "{epoch}");
     // Everything that was sent is there once, and every request continues the one before or begins an epoch.
-    let (status, _) = simulator.end("TERM");
+    let (status, _) = simulator.end("-TERM");
     assert_eq!(status, Some(0));
     let lines = std::fs::read_to_string(&record).unwrap();
     let mut before: Vec<Value> = Vec::new();
