@@ -120,8 +120,8 @@ async fn a_request_that_is_too_large_is_sent_again_with_a_memory() {
         let mut client = Client::new(wire);
         client.say(&world, "Remember: the port is 8431.").await;
         let mut retried = false;
-        for turn in 0..60 {
-            let got = client.say(&world, &chatter(turn, 60)).await;
+        for turn in 0..20 {
+            let got = client.say(&world, &chatter(turn, 120)).await;
             retried |= got.told("x-throughline") == Some("rewritten");
         }
         assert!(retried);

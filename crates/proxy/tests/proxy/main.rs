@@ -1,6 +1,6 @@
 //! The proxy between clients and a simulated provider, in virtual time.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod faults;
 mod identity;
