@@ -38,19 +38,17 @@ pub(crate) fn run(arguments: &Serve, console: &Console) -> Result<Ending, Failur
     if arguments.one_tenant {
         config.tenants = Tenants::One;
     }
-    let token = match &arguments.token_file {
-        Some(path) => Some(token(path)?),
-        None => None,
-    };
+    if let Some(path) = &arguments.token_file {
+        config.token = Some(token(path)?);
+    }
     log(arguments.log)?;
-    runtime::run(served(arguments, config, token.is_some(), console))?;
+    runtime::run(served(arguments, config, console))?;
     Ok(Ending::Done)
 }
 
 async fn served(
     arguments: &Serve,
     config: Config,
-    has_token: bool,
     console: &Console,
 ) -> Result<(), Failure> {
     let address = &arguments.listen;
@@ -70,7 +68,7 @@ async fn served(
     let bound = listener
         .local_addr()
         .map_err(|error| cannot_listen(&error))?;
-    if !is_loopback(bound) && !has_token {
+    if !is_loopback(bound) && config.token.is_none() {
         return Err(Failure::new(
             Kind::Arguments,
             format!("{bound} can be reached from other machines, and there is no token"),
