@@ -86,7 +86,8 @@ async fn served(
         [Err(error), _] | [_, Err(error)] => return Err(cannot_listen(&error)),
     };
     console.print(&format!(
-        "listening on http://{bound} (ANTHROPIC_BASE_URL=http://{bound} OPENAI_BASE_URL=http://{bound}/v1), mode {}\n",
+        "listening on http://{bound} (ANTHROPIC_BASE_URL=http://{bound} OPENAI_BASE_URL=http://{bound}/v1), mode {}\n\
+         dashboard: http://{bound}/throughline\n",
         mode.name()
     ))?;
     let serving = throughline_proxy::serve(listener, proxy, shutdown.clone(), END_WAIT);

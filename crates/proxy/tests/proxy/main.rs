@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod admin;
 mod faults;
+mod guard;
 mod identity;
 mod passing;
 mod windows;
