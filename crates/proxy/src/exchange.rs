@@ -607,7 +607,11 @@ fn ended_name(ended: Ended) -> &'static str {
     }
 }
 
-fn respond(answer: &http::response::Parts, body: Body, told: &Told) -> Response<Body> {
+fn respond(answer: &http::response::Parts, mut body: Body, told: &Told) -> Response<Body> {
+    let length = answer.headers.get(CONTENT_LENGTH);
+    if let Some(bytes) = length.and_then(|length| length.to_str().ok()?.parse().ok()) {
+        body.announce(bytes);
+    }
     let mut response = Response::new(body);
     *response.status_mut() = answer.status;
     let mut headers = headers::downstream(&answer.headers);
