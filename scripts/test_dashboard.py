@@ -183,7 +183,7 @@ class Browser:
         return self._call("GET", self.session + "/url")
 
     def errors(self):
-        return [line for line in self.post("/se/log", {"type": "browser"}) if line["level"] != "INFO"]
+        return [line for line in self.post("/se/log", {"type": "browser"}) if line["level"] in ("WARNING", "SEVERE")]
 
     def shoot(self, path, whole=True):
         shot = self.cdp("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
@@ -290,7 +290,8 @@ def actions(browser, url, client):
     check("Ada Example" in browser.text(".pins"), "the pin is not shown")
     # Preview, look, edit, approve.
     browser.submit("button[value=preview]")
-    check("/preview" in browser.url() and "Ada Example" in browser.text(), "the preview does not show the pin")
+    check("/preview" in browser.url(), f"nothing is prepared: {browser.url()} {browser.text('main')[:300]}")
+    check("Ada Example" in browser.text(), f"the preview does not show the pin: {browser.text('main')[:300]}")
     version = browser.run("return document.querySelector('[action$=\"/approve\"] input').value")
     browser.submit("form[action$='/approve'] button")
     client.say("Go on.")
@@ -393,8 +394,8 @@ def main():
         browser.look(DESK, "light")
         browser.open(f"{url}/throughline/sessions/{client.session}")
         for selector, least in (
-            (".chart .wide .bar", 20), (".chart .wide .swap", 3), (".chart .wide .mark.hard", 1),
-            (".chart .wide .mark.soft", 1), (".chart .wide .otherwise", 2), (".chart .wide .built", 3), (".meter", 1),
+            (".chart .wide .column", 20), (".chart .wide .swap", 3), (".chart .wide .level.hard", 1),
+            (".chart .wide .level.soft", 1), (".chart .wide .otherwise", 2), (".chart .wide .built", 3), (".meter", 1),
         ):
             check(browser.count(selector) >= least, f"the chart has {browser.count(selector)} of {selector}")
         if arguments.images:

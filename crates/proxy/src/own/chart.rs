@@ -191,7 +191,7 @@ impl Picture<'_> {
                 let height = bottom - top;
                 let _ = write!(
                     self.out,
-                    r#"<rect class="bar {class}" x="{x:.1}" y="{top:.1}" width="{width:.1}" height="{height:.1}"/>"#
+                    r#"<rect class="column {class}" x="{x:.1}" y="{top:.1}" width="{width:.1}" height="{height:.1}"/>"#
                 );
                 below += tokens;
             }
@@ -210,7 +210,7 @@ impl Picture<'_> {
                 continue;
             }
             let y = self.y(tokens);
-            self.line(&format!("mark {class}"), LEFT, y, right, y);
+            self.line(&format!("level {class}"), LEFT, y, right, y);
             let label = format!("{name} {}", short(tokens));
             self.text(&format!("label {class} end"), right, y - 4.0, &label);
         }
@@ -233,13 +233,17 @@ impl Picture<'_> {
     fn costs(&mut self) {
         let bottom = TOP + TOKENS + LANE + GAP + COST;
         let (mut total, mut without) = (String::new(), String::new());
+        let mut fitting_end = None;
         for index in 0..self.columns.len() {
             let last = self.columns[index].last.clone();
             let (x, next) = (self.x(index), self.x(index + 1));
             let y = self.cost_y(last.total_nanodollars);
             let _ = write!(total, "{x:.1},{y:.1} {next:.1},{y:.1} ");
-            let y = self.cost_y(last.without_nanodollars);
-            let _ = write!(without, "{x:.1},{y:.1} {next:.1},{y:.1} ");
+            if last.fits_without {
+                let y = self.cost_y(last.without_nanodollars);
+                let _ = write!(without, "{x:.1},{y:.1} {next:.1},{y:.1} ");
+                fitting_end = Some((next, y));
+            }
         }
         if self.columns.is_empty() {
             return;
@@ -250,6 +254,16 @@ impl Picture<'_> {
             r#"<polygon class="total" points="{LEFT:.1},{bottom:.1} {total}{end:.1},{bottom:.1}"/><polyline class="otherwise" points="{}"/>"#,
             without.trim_end()
         );
+        // Where the window would have been full.
+        if let Some((x, y)) = fitting_end.filter(|(x, _)| *x < end - 0.5) {
+            let _ = write!(
+                self.out,
+                r#"<path class="stop" d="M{:.1} {:.1}l7 7m0 -7l-7 7"><title>the next request would not have fitted</title></path>"#,
+                x - 3.5,
+                y - 3.5
+            );
+            self.text("label stop", x + 7.0, y - 4.0, "window full");
+        }
     }
 
     fn happened(&mut self) {

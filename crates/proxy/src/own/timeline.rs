@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use throughline_store::{EventRow, Purpose, SessionInfo, StoreError};
 
+use super::chart::grouped;
 use super::figures::{Fold, Row, Sums, prompt};
 use super::view::Marks;
 use crate::Proxy;
@@ -36,6 +37,8 @@ pub(super) struct Point {
     pub(super) total_nanodollars: u64,
     /// The same with nothing left out.
     pub(super) without_nanodollars: u64,
+    /// Whether all requests so far would have fitted the window with nothing left out.
+    pub(super) fits_without: bool,
 }
 
 /// Something that happened.
@@ -93,6 +96,7 @@ impl Proxy {
                             .unwrap_or_default(),
                         total_nanodollars: sums.main_nanodollars + sums.update_nanodollars,
                         without_nanodollars: sums.without_nanodollars,
+                        fits_without: sums.without_refused == 0,
                     });
                 }
             }
@@ -117,7 +121,7 @@ impl Timeline {
 
 /// What an event says, in words.
 fn words(kind: &str, detail: &Value) -> String {
-    let number = |name: &str| detail[name].as_u64().unwrap_or_default();
+    let number = |name: &str| grouped(detail[name].as_u64().unwrap_or_default());
     let text = |name: &str| detail[name].as_str().unwrap_or_default();
     let who = |name: &str| match text(name) {
         "model" => "a model",
@@ -154,6 +158,16 @@ fn words(kind: &str, detail: &Value) -> String {
         ),
         "undone" => format!("swap taken back: {} tokens", number("tokens")),
         "window-learned" => format!("the window is {} tokens", number("window")),
+        "compaction" => match text("what").split_once("outcome: ") {
+            Some((_, outcome)) if outcome.starts_with("Committed") => {
+                "what was asked for is swapped in".to_owned()
+            }
+            Some((_, outcome)) if outcome.starts_with("Prepared") => {
+                "the memory that was asked for is prepared".to_owned()
+            }
+            Some((_, outcome)) => format!("what was asked for: {}", outcome.trim_end_matches(" }")),
+            None => text("what").to_owned(),
+        },
         _ => text("what").to_owned(),
     }
 }
