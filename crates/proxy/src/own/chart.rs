@@ -11,7 +11,7 @@ const COLUMN_MIN: f64 = 3.0;
 /// How far the line of what it would have been may stretch the picture, in largest prompts.
 const STRETCH_MAX: f64 = 2.4;
 
-const TOP: f64 = 24.0;
+const TOP: f64 = 38.0;
 const LEFT: f64 = 46.0;
 const RIGHT: f64 = 12.0;
 const TOKENS: f64 = 210.0;
@@ -168,7 +168,7 @@ impl Picture<'_> {
         let bottom = TOP + TOKENS + LANE + GAP + COST;
         self.line("base", LEFT, TOP + TOKENS, right, TOP + TOKENS);
         self.line("base", LEFT, bottom, right, bottom);
-        self.text("name", LEFT, TOP - 10.0, "context tokens");
+        self.text("name", LEFT, 11.0, "context tokens");
         self.text("name", LEFT, bottom - COST - 8.0, "cost so far");
     }
 
@@ -283,7 +283,7 @@ impl Picture<'_> {
                         self.out,
                         r#"<g class="swap"><title>{title}</title><line x1="{x:.1}" y1="{TOP:.1}" x2="{x:.1}" y2="{bottom:.1}"/>"#
                     );
-                    let y = TOP - 8.0;
+                    let y = TOP - 10.0;
                     if is_crowded {
                         let _ = write!(
                             self.out,
@@ -304,7 +304,7 @@ impl Picture<'_> {
                         self.out,
                         r#"<g class="undo"><title>{title}</title><line x1="{x:.1}" y1="{TOP:.1}" x2="{x:.1}" y2="{bottom:.1}"/><path d="M{:.1} {:.1}l7 -5v10z"/></g>"#,
                         x - 4.0,
-                        TOP - 8.0
+                        TOP - 12.0
                     );
                 }
                 "built" | "failed" | "refused" | "fell-back" => {

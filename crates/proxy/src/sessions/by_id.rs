@@ -43,8 +43,12 @@ impl Sessions {
                 session: id.clone(),
             });
         };
-        let session = self.load_one(id, tenant).await?;
-        Ok(self.insert(prefix, session))
+        match self.load_one(id, tenant).await {
+            Ok(session) => Ok(self.insert(prefix, session)),
+            // A request may have loaded it meanwhile.
+            Err(error @ StoreError::Busy { .. }) => self.live(id).ok_or(error),
+            Err(error) => Err(error),
+        }
     }
 
     /// Removes a session from memory and from the store, with everything that was derived from it.
