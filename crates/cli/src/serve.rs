@@ -38,16 +38,15 @@ pub(crate) fn run(arguments: &Serve, console: &Console) -> Result<Ending, Failur
     if arguments.one_tenant {
         config.tenants = Tenants::One;
     }
-    let token = match &arguments.token_file {
-        Some(path) => Some(token(path)?),
-        None => None,
-    };
+    if let Some(path) = &arguments.token_file {
+        config.token = Some(token(path)?);
+    }
     log(arguments.log)?;
     let tls = match (&arguments.tls_cert, &arguments.tls_key) {
         (Some(certificates), Some(key)) => Some(tls(certificates, key)?),
         _ => None,
     };
-    runtime::run(served(arguments, config, tls, token.is_some(), console))?;
+    runtime::run(served(arguments, config, tls, console))?;
     Ok(Ending::Done)
 }
 
@@ -55,7 +54,6 @@ async fn served(
     arguments: &Serve,
     config: Config,
     tls: Option<Tls>,
-    has_token: bool,
     console: &Console,
 ) -> Result<(), Failure> {
     let address = &arguments.listen;
@@ -75,7 +73,7 @@ async fn served(
     let bound = listener
         .local_addr()
         .map_err(|error| cannot_listen(&error))?;
-    if !is_loopback(bound) && !has_token {
+    if !is_loopback(bound) && config.token.is_none() {
         return Err(Failure::new(
             Kind::Arguments,
             format!("{bound} can be reached from other machines, and there is no token"),
@@ -94,7 +92,8 @@ async fn served(
     };
     let scheme = if tls.is_some() { "https" } else { "http" };
     console.print(&format!(
-        "listening on {scheme}://{bound} (ANTHROPIC_BASE_URL={scheme}://{bound} OPENAI_BASE_URL={scheme}://{bound}/v1), mode {}\n",
+        "listening on {scheme}://{bound} (ANTHROPIC_BASE_URL={scheme}://{bound} OPENAI_BASE_URL={scheme}://{bound}/v1), mode {}\n\
+         dashboard: {scheme}://{bound}/throughline\n",
         mode.name()
     ))?;
     let serving = throughline_proxy::serve(listener, proxy, tls, shutdown.clone(), END_WAIT);

@@ -312,6 +312,12 @@ impl Engine {
         self.live.messages()
     }
 
+    /// Number of the newest memory version, adopted or not; 0 for none.
+    #[must_use]
+    pub fn newest_version(&self) -> u32 {
+        self.number
+    }
+
     /// Digest of the whole transcript.
     #[must_use]
     pub fn digest(&self) -> Digest {

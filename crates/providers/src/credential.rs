@@ -196,6 +196,12 @@ impl Credential {
         self
     }
 
+    /// The secret itself, for a server that compares it with what a client sends. It must go nowhere else.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        self.secret.expose_secret()
+    }
+
     /// The header that carries it. Marked as sensitive, so that HTTP libraries do not show or index it.
     pub(crate) fn header(&self, usual: AuthStyle) -> Option<(HeaderName, HeaderValue)> {
         let secret = self.secret.expose_secret();

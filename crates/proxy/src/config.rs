@@ -30,6 +30,9 @@ pub struct Config {
     pub updates: Updates,
     /// Who is who.
     pub tenants: Tenants,
+    /// What the dashboard, the admin API and the metrics ask for. Without one they answer only to addresses of this
+    /// machine.
+    pub token: Option<Credential>,
     /// How much of everything there may be.
     pub limits: Limits,
     /// Windows, prices and abilities of models.
@@ -47,6 +50,7 @@ impl Default for Config {
             memory_tokens_max: None,
             updates: Updates::default(),
             tenants: Tenants::ByCredential,
+            token: None,
             limits: Limits::default(),
             catalogue: Arc::new(Catalogue::embedded().clone()),
         }

@@ -20,6 +20,7 @@ use crate::Proxy;
 use crate::body::{self, Body, Unread};
 use crate::config::Mode;
 use crate::headers;
+use crate::own;
 use crate::refusals::Refusal;
 use crate::route::{self, Kind, Target};
 use crate::sessions::{Asked, Untracked};
@@ -78,8 +79,8 @@ impl Proxy {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (head, body) = request.into_parts();
-        if let Some(answer) = self.own(&head) {
-            return answer;
+        if own::is_own(&head) {
+            return self.own(&head, body).await;
         }
         let upstreams = &self.shared.config.upstreams;
         let target = route::target(upstreams, &head.method, &head.uri, &head.headers);
@@ -599,7 +600,11 @@ fn ended_name(ended: Ended) -> &'static str {
     }
 }
 
-fn respond(answer: &http::response::Parts, body: Body, told: &Told) -> Response<Body> {
+fn respond(answer: &http::response::Parts, mut body: Body, told: &Told) -> Response<Body> {
+    let length = answer.headers.get(CONTENT_LENGTH);
+    if let Some(bytes) = length.and_then(|length| length.to_str().ok()?.parse().ok()) {
+        body.announce(bytes);
+    }
     let mut response = Response::new(body);
     *response.status_mut() = answer.status;
     let mut headers = headers::downstream(&answer.headers);

@@ -54,6 +54,18 @@ impl Tenant {
         Self(id)
     }
 
+    /// The tenant whose text of 16 characters this is.
+    pub(crate) fn from_hex(hex: &str) -> Option<Self> {
+        let mut id = [0; 8];
+        if hex.len() != 16 || !hex.is_ascii() {
+            return None;
+        }
+        for (byte, at) in id.iter_mut().zip((0..16).step_by(2)) {
+            *byte = u8::from_str_radix(hex.get(at..at + 2)?, 16).ok()?;
+        }
+        Some(Self(id))
+    }
+
     /// As text of 16 characters.
     pub(crate) fn hex(self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()

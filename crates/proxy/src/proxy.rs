@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 use crate::archive::Archive;
 use crate::config::Config;
 use crate::metrics::{Gauges, Metrics, Report};
+use crate::own::Own;
 use crate::sessions::Sessions;
 use crate::shared::Shared;
 use crate::updates::Accounts;
@@ -23,6 +24,7 @@ pub struct Proxy {
     pub(crate) shared: Arc<Shared>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) under_way: Arc<Semaphore>,
+    pub(crate) own: Arc<Own>,
 }
 
 impl Proxy {
@@ -40,6 +42,7 @@ impl Proxy {
         tasks.spawn(work);
         // The first request does not wait for it.
         tasks.spawn_blocking(driver::warm_up);
+        let own = Arc::new(Own::new(config.token.as_ref()));
         let under_way = Arc::new(Semaphore::new(config.limits.requests_max));
         let shared = Arc::new(Shared {
             config,
@@ -58,6 +61,7 @@ impl Proxy {
             shared,
             sessions,
             under_way,
+            own,
         })
     }
 

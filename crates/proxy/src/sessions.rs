@@ -4,6 +4,8 @@
 //! *root*, and the id of a session begins with tenant and root. Of the sessions of a root, the one is meant that goes
 //! along with the request furthest.
 
+pub(crate) mod by_id;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -37,6 +37,8 @@ pub(crate) struct Tap {
     chunks: BodyStream,
     seen: Vec<Bytes>,
     seen_bytes: usize,
+    /// How many the upstream has announced.
+    announced: Option<usize>,
     bytes_max: usize,
     idle_wait: Duration,
     idle: std::pin::Pin<Box<Sleep>>,
@@ -65,12 +67,18 @@ impl Tap {
             chunks,
             seen: Vec::new(),
             seen_bytes: 0,
+            announced: None,
             bytes_max,
             idle_wait,
             idle: Box::pin(tokio::time::sleep(idle_wait)),
             begun: Some(Box::new(begun)),
             hook: Some(Box::new(hook)),
         }
+    }
+
+    /// The upstream has announced so many bytes: a server asks for no more once it has sent them.
+    pub(crate) fn announce(&mut self, bytes: usize) {
+        self.announced = Some(bytes);
     }
 
     pub(crate) fn poll_chunk(
@@ -141,7 +149,11 @@ impl Elapsed for std::pin::Pin<&mut Sleep> {
 
 impl Drop for Tap {
     fn drop(&mut self) {
-        self.end(Ended::HungUp);
+        self.end(if self.announced == Some(self.seen_bytes) {
+            Ended::Whole
+        } else {
+            Ended::HungUp
+        });
     }
 }
 
@@ -214,6 +226,18 @@ mod tests {
         assert!(body.frame().await.unwrap().is_ok());
         drop(body);
         assert_eq!(*told.lock().unwrap(), ["begun", "HungUp Some(\"ab\")"]);
+    }
+
+    #[tokio::test]
+    async fn what_was_announced_is_whole_once_it_was_asked_for() {
+        for (announced, ended) in [(2, "HungUp"), (3, "Whole"), (4, "HungUp")] {
+            let (mut body, told) = tapped(chunks(vec![Ok("abc".into()), Ok("d".into())]), 10);
+            body.announce(announced);
+            assert!(body.frame().await.unwrap().is_ok());
+            drop(body);
+            let expected = format!("{ended} Some(\"abc\")");
+            assert_eq!(*told.lock().unwrap(), ["begun", &expected]);
+        }
     }
 
     #[tokio::test]

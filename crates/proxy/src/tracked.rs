@@ -3,6 +3,7 @@
 //! A lock is held while decisions are made, which takes microseconds, and never across a wait.
 
 mod answered;
+mod asked;
 mod effects;
 mod request;
 
@@ -14,12 +15,13 @@ use bytestring::ByteString;
 use http::HeaderMap;
 use throughline::Costs;
 use throughline::driver::{Kept, KeptAdoption};
-use throughline_engine::{Engine, Plan, Ticket};
+use throughline_engine::{Engine, Outcome, Plan, Ticket};
 use throughline_store::SessionId;
 use throughline_transcript::wire::Wire;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::asked::{Compacted, Seen, Unasked};
 pub(crate) use self::request::{
     Admission, Declined, Incoming, Planned, Rewind, Settled, answer_limit,
 };
@@ -62,6 +64,9 @@ pub(crate) struct State {
     /// Who waits for one.
     waiting: Option<oneshot::Sender<Plan>>,
     updates: HashMap<Ticket, CancellationToken>,
+    /// Who waits for what becomes of a compaction, by its id.
+    asked: HashMap<u64, oneshot::Sender<Outcome>>,
+    compactions: u64,
     /// What an update can share with the conversation.
     live: Option<Live>,
     changes: Vec<Pending>,
@@ -123,6 +128,8 @@ impl Tracked {
                 plan: None,
                 waiting: None,
                 updates: HashMap::new(),
+                asked: HashMap::new(),
+                compactions: 0,
                 live: None,
                 changes: Vec::new(),
                 has_swapped: false,

@@ -98,7 +98,8 @@ Headers that a client can send:
 Headers of answers: x-throughline (rewritten, tracked, passed), -reason, -session, -epoch,
 -covered (messages that the memory stood for), -saved-tokens.
 
-Other paths: /healthz, /readyz, /metrics (Prometheus).
+Other paths: /throughline (the dashboard, in a browser), /throughline/api/v1 (the same as JSON,
+described by /throughline/api/v1/openapi.json), /metrics (Prometheus), /healthz, /readyz.
 
 Examples:
   throughline serve
@@ -131,7 +132,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// File with the token that the address asks for where it is not this machine's alone
+    /// File with the token that the dashboard, the admin API and the metrics ask for
+    ///
+    /// Needed where the address is not this machine's alone. Without it they answer to this machine only. Only you may be
+    /// able to read the file.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
 

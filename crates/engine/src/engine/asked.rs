@@ -84,7 +84,7 @@ impl Engine {
     }
 
     /// The memory that was made to be looked at, if it can still be swapped in.
-    fn prepared(&self) -> Option<Arc<Version>> {
+    pub(super) fn prepared(&self) -> Option<Arc<Version>> {
         self.ready
             .as_ref()
             .filter(|version| self.prepared == Some(version.memory.version))

@@ -42,6 +42,8 @@ pub struct Status {
 pub struct Preview {
     /// The memory that would be swapped in.
     pub version: Arc<Version>,
+    /// Whether it was made to be looked at: [`crate::Input::Compact`] with [`crate::Swapping::AtOnce`] swaps in this one.
+    pub is_prepared: bool,
     /// Messages that would be covered, on top of those that are.
     pub covers: (usize, usize),
     /// Tokens of the context before.
@@ -108,6 +110,9 @@ impl Engine {
                 .collect()
         });
         Some(Preview {
+            is_prepared: self
+                .prepared()
+                .is_some_and(|prepared| Arc::ptr_eq(&prepared, version)),
             covers: (self.live.first(), version.cover()),
             tokens_before: self.context(),
             tokens_after: self.context_with(version),

@@ -89,6 +89,12 @@ impl Tracked {
                 before.removed_tokens = removed;
             }
         }
+        if let Event::Compaction { id, outcome } = event
+            && let Some(asked) = state.asked.remove(id)
+        {
+            // Who has waited long enough sees it in the events.
+            let _ = asked.send(outcome.clone());
+        }
         let kind = kind.to_owned();
         state.changes.push(Change::Event { kind, json }.into());
     }

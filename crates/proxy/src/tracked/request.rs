@@ -143,7 +143,6 @@ impl Tracked {
         }
         state.number += 1;
         state.in_flight += 1;
-        state.has_swapped = false;
         state.plan = None;
         // The one before, if it still waits, is overtaken.
         state.waiting = None;
@@ -163,7 +162,7 @@ impl Tracked {
             spans,
             plan,
             later,
-            has_swapped: state.has_swapped,
+            has_swapped: std::mem::take(&mut state.has_swapped),
         })))
     }
 
@@ -464,7 +463,8 @@ impl State {
         if model != self.model {
             self.model.clone_from(&model);
             let limit = answer_limit(outline);
-            let settings = config.settings(self.wire, &model, limit);
+            let mut settings = config.settings(self.wire, &model, limit);
+            self.kept.go_on(&mut settings);
             self.engine
                 .handle(at, Input::Configured(Box::new(settings)));
             self.changes.push(Change::Model(model).into());

@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod admin;
 mod faults;
+mod guard;
 mod identity;
 mod passing;
 mod sockets;

@@ -1,0 +1,20 @@
+//! The files of the pages. They are part of the program.
+
+use http::{Response, StatusCode};
+
+use super::text;
+use crate::body::Body;
+
+/// The file at that path.
+pub(super) fn answer(path: &str) -> Option<Response<Body>> {
+    let (kind, content) = match path.strip_prefix("/throughline/assets/")? {
+        "style.css" => ("text/css; charset=utf-8", include_str!("assets/style.css")),
+        "script.js" => (
+            "text/javascript; charset=utf-8",
+            include_str!("assets/script.js"),
+        ),
+        "icon.svg" => ("image/svg+xml", include_str!("assets/icon.svg")),
+        _ => return None,
+    };
+    Some(text(StatusCode::OK, kind, content))
+}

@@ -1,0 +1,303 @@
+//! What a session has used, and what its swaps have spared, in figures: folded from the rows of usage and events, each
+//! of which is read once.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use throughline::costs::Without;
+use throughline_store::{EventRow, Page, Purpose, SessionId, SessionInfo, StoreError, UsageRow};
+use throughline_transcript::catalogue::Catalogue;
+
+use crate::Proxy;
+use crate::config::Mode;
+
+/// Sessions whose figures are kept in mind.
+const SESSIONS_MAX: usize = 4_096;
+/// Rows that are read at a time, and in all.
+const PAGE_ROWS: u32 = 1_000;
+const ROWS_MAX: u64 = 200_000;
+
+/// The figures of sessions, as far as they were read.
+#[derive(Default)]
+pub(super) struct Cache(HashMap<SessionId, Fold>);
+
+/// Sums over a session.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Sums {
+    /// Calls of the conversation that were answered.
+    pub(super) requests: u64,
+    /// Calls that made memories.
+    pub(super) updates: u64,
+    pub(super) swaps: u64,
+    pub(super) undone: u64,
+    /// Tokens of the conversation by class.
+    pub(super) uncached: u64,
+    pub(super) cache_write: u64,
+    pub(super) cache_read: u64,
+    pub(super) output: u64,
+    /// Tokens that were left out, over all requests.
+    pub(super) saved_tokens: u64,
+    /// Billionths of a dollar.
+    pub(super) main_nanodollars: u64,
+    pub(super) update_nanodollars: u64,
+    /// What the conversation would have cost with nothing left out, as far as it would have fitted the window.
+    pub(super) without_nanodollars: u64,
+    /// Requests that would not have fitted it.
+    pub(super) without_refused: u64,
+    /// Tokens of the last prompt, and of its answer.
+    pub(super) last_prompt: u64,
+    pub(super) last_output: u64,
+}
+
+/// The state of reading a session's rows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fold {
+    usage_read: u64,
+    events_read: u64,
+    /// Tokens that each swap which holds has taken out.
+    removed: Vec<u64>,
+    without: Without,
+    pub(super) sums: Sums,
+}
+
+/// What the rows are read with.
+pub(super) struct Reading<'a> {
+    pub(super) catalogue: &'a Catalogue,
+    /// The largest prompt, tokens.
+    pub(super) limit: u64,
+    /// Whether what is swapped in reaches the provider.
+    pub(super) is_rewriting: bool,
+}
+
+/// A row of either kind.
+pub(super) enum Row {
+    Event(EventRow),
+    Usage(UsageRow),
+}
+
+impl Cache {
+    pub(super) fn forget(&mut self, id: &SessionId) {
+        self.0.remove(id);
+    }
+}
+
+impl Fold {
+    /// Tokens that swaps have taken out by now.
+    pub(super) fn removed(&self) -> u64 {
+        self.removed.iter().sum()
+    }
+
+    pub(super) fn event(&mut self, row: &EventRow) {
+        match row.kind.as_str() {
+            "swapped" => {
+                let numbers: serde_json::Value =
+                    serde_json::from_str(&row.json).unwrap_or_default();
+                let number = |name: &str| numbers[name].as_u64().unwrap_or_default();
+                self.removed
+                    .push(number("tokens_before").saturating_sub(number("tokens_after")));
+                self.sums.swaps += 1;
+            }
+            "undone" => {
+                self.removed.pop();
+                self.sums.undone += 1;
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn usage(&mut self, row: &UsageRow, reading: &Reading<'_>) {
+        let cost = row
+            .cost_nanodollars
+            .and_then(|cost| u64::try_from(cost).ok())
+            .unwrap_or_default();
+        if row.purpose != Purpose::Main {
+            self.sums.updates += 1;
+            self.sums.update_nanodollars += cost;
+            return;
+        }
+        let prompt = prompt(row);
+        let left_out = if reading.is_rewriting {
+            self.removed()
+        } else {
+            0
+        };
+        let model = reading.catalogue.find(&row.model);
+        self.without
+            .add(prompt + left_out, reading.limit, row.output, model);
+        let sums = &mut self.sums;
+        sums.requests += 1;
+        sums.uncached += row.uncached;
+        sums.cache_write += row.cache_write + row.cache_write_long;
+        sums.cache_read += row.cache_read;
+        sums.output += row.output;
+        sums.saved_tokens += left_out;
+        sums.main_nanodollars += cost;
+        sums.without_nanodollars = self.without.cost.nano_dollars();
+        sums.without_refused = self.without.refused;
+        sums.last_prompt = prompt;
+        sums.last_output = row.output;
+    }
+}
+
+/// Tokens of the prompt of a call.
+pub(super) fn prompt(row: &UsageRow) -> u64 {
+    row.uncached + row.cache_write + row.cache_write_long + row.cache_read
+}
+
+/// Rows in the order in which they happened.
+fn merged(events: Vec<EventRow>, usage: Vec<UsageRow>) -> Vec<Row> {
+    let mut rows: Vec<(i64, Row)> = events
+        .into_iter()
+        .map(|row| (row.at_ms, Row::Event(row)))
+        .chain(usage.into_iter().map(|row| (row.at_ms, Row::Usage(row))))
+        .collect();
+    // Stable: of what happened at the same time, events come first, as a swap comes before its request's answer.
+    rows.sort_by_key(|(at_ms, _)| *at_ms);
+    rows.into_iter().map(|(_, row)| row).collect()
+}
+
+impl Proxy {
+    /// The figures of a session.
+    pub(super) async fn figures(&self, info: &SessionInfo) -> Result<Sums, StoreError> {
+        let mut fold = {
+            let mut cache = self.cache();
+            if cache.0.len() >= SESSIONS_MAX {
+                cache.0.clear();
+            }
+            cache.0.remove(&info.id).unwrap_or_default()
+        };
+        let reading = self.reading(info);
+        for row in self.rows(&info.id, &mut fold).await? {
+            match row {
+                Row::Event(row) => fold.event(&row),
+                Row::Usage(row) => fold.usage(&row, &reading),
+            }
+        }
+        let sums = fold.sums.clone();
+        self.cache().0.insert(info.id.clone(), fold);
+        Ok(sums)
+    }
+
+    /// What has happened behind what was read.
+    pub(super) async fn rows(
+        &self,
+        id: &SessionId,
+        fold: &mut Fold,
+    ) -> Result<Vec<Row>, StoreError> {
+        let store = &self.shared.store;
+        let (mut events, mut usage) = (Vec::new(), Vec::new());
+        loop {
+            let page = Page {
+                skip: fold.events_read,
+                limit: PAGE_ROWS,
+            };
+            let rows = store.events(id, page).await?;
+            fold.events_read += rows.len() as u64;
+            let is_last = rows.len() < PAGE_ROWS as usize || fold.events_read >= ROWS_MAX;
+            events.extend(rows);
+            if is_last {
+                break;
+            }
+        }
+        loop {
+            let page = Page {
+                skip: fold.usage_read,
+                limit: PAGE_ROWS,
+            };
+            let rows = store.usage(id, page).await?;
+            fold.usage_read += rows.len() as u64;
+            let is_last = rows.len() < PAGE_ROWS as usize || fold.usage_read >= ROWS_MAX;
+            usage.extend(rows);
+            if is_last {
+                break;
+            }
+        }
+        Ok(merged(events, usage))
+    }
+
+    pub(super) fn reading(&self, info: &SessionInfo) -> Reading<'_> {
+        let config = &self.shared.config;
+        Reading {
+            catalogue: &config.catalogue,
+            limit: self.marks(info).limit,
+            is_rewriting: config.mode == Mode::Rewrite,
+        }
+    }
+
+    pub(super) fn cache(&self) -> std::sync::MutexGuard<'_, Cache> {
+        let cache = self.own.figures.lock();
+        cache.unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(at_ms: i64, cache_read: u64, uncached: u64) -> UsageRow {
+        UsageRow {
+            at_ms,
+            purpose: Purpose::Main,
+            model: "claude-opus-4-6".to_owned(),
+            uncached,
+            cache_write: 0,
+            cache_write_long: 0,
+            cache_read,
+            output: 10,
+            cost_nanodollars: Some(5),
+            request_id: None,
+        }
+    }
+
+    fn event(at_ms: i64, kind: &str, json: &str) -> EventRow {
+        EventRow {
+            sequence: 0,
+            kind: kind.to_owned(),
+            json: json.to_owned(),
+            at_ms,
+        }
+    }
+
+    #[test]
+    fn what_a_swap_takes_out_is_spared_until_it_is_taken_back() {
+        let swap = r#"{"tokens_before":900,"tokens_after":200}"#;
+        let rows = merged(
+            vec![event(20, "swapped", swap), event(40, "undone", "{}")],
+            vec![
+                usage(10, 0, 900),
+                usage(20, 100, 100),
+                usage(30, 200, 50),
+                usage(40, 0, 950),
+            ],
+        );
+        let mut fold = Fold::default();
+        let reading = Reading {
+            catalogue: Catalogue::embedded(),
+            limit: 10_000,
+            is_rewriting: true,
+        };
+        let mut left_out = Vec::new();
+        for row in rows {
+            match row {
+                Row::Event(row) => fold.event(&row),
+                Row::Usage(row) => {
+                    fold.usage(&row, &reading);
+                    left_out.push(fold.removed());
+                }
+            }
+        }
+        assert_eq!(left_out, [0, 700, 700, 0]);
+        let sums = fold.sums;
+        assert_eq!(
+            (
+                sums.requests,
+                sums.swaps,
+                sums.undone,
+                sums.saved_tokens,
+                sums.main_nanodollars
+            ),
+            (4, 1, 1, 1_400, 20)
+        );
+        assert_eq!((sums.last_prompt, sums.cache_read), (950, 300));
+    }
+}

@@ -1,0 +1,186 @@
+//! What is read of sessions, for the API and the pages.
+
+use serde::Serialize;
+use throughline_memory::document::Memory;
+use throughline_store::{
+    Hit, MemoryRow, Page, Place, Scope, Search, SessionId, SessionInfo, Shelf, StoreError,
+};
+
+use super::diff::{Diff, diff};
+use super::messages::{Extent, MessageView};
+use super::view::{SectionView, Session, VersionView, sections};
+use crate::Proxy;
+
+/// Memory versions that are listed.
+const VERSIONS_MAX: u32 = 1_000;
+
+/// A memory, with what it says.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct MemoryView {
+    #[serde(flatten)]
+    pub(super) version: VersionView,
+    pub(super) sections: Vec<SectionView>,
+}
+
+/// What a swap would do now.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct PreviewView {
+    pub(super) version: u32,
+    /// Whether it was prepared to be looked at, so that it can be approved.
+    pub(super) is_prepared: bool,
+    pub(super) covered_before: usize,
+    pub(super) covered_after: usize,
+    pub(super) tokens_before: u64,
+    pub(super) tokens_after: u64,
+    pub(super) memory_tokens: u64,
+    pub(super) sections: Vec<SectionView>,
+    /// What differs from the memory in the requests, if there is one.
+    pub(super) diff: Option<Diff>,
+}
+
+/// Something that was found.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct HitView {
+    pub(super) session: String,
+    /// `message`, `superseded` or `memory`.
+    pub(super) place: &'static str,
+    /// Position of the message, sequence among the superseded ones, or number of the version.
+    pub(super) number: u64,
+    pub(super) snippet: String,
+}
+
+impl From<Hit> for HitView {
+    fn from(hit: Hit) -> Self {
+        let (place, number) = match hit.place {
+            Place::Message { position } => ("message", position),
+            Place::Superseded { sequence } => ("superseded", sequence),
+            Place::Memory { version } => ("memory", version),
+        };
+        Self {
+            session: hit.session.to_string(),
+            place,
+            number,
+            snippet: hit.snippet,
+        }
+    }
+}
+
+impl Proxy {
+    /// Sessions, the last changed first.
+    pub(super) async fn sessions_view(&self, page: Page) -> Result<Vec<Session>, StoreError> {
+        let mut views = Vec::new();
+        for info in self.shared.store.sessions(page).await? {
+            match self.session_view(&info).await {
+                Ok(view) => views.push(view),
+                // Deleted meanwhile.
+                Err(StoreError::SessionNotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(views)
+    }
+
+    pub(super) async fn info(&self, id: &SessionId) -> Result<SessionInfo, StoreError> {
+        self.shared.store.session(id).await
+    }
+
+    pub(super) async fn versions(&self, id: &SessionId) -> Result<Vec<VersionView>, StoreError> {
+        let info = self.info(id).await?;
+        let page = Page {
+            skip: info.memory_version.saturating_sub(VERSIONS_MAX.into()),
+            limit: VERSIONS_MAX,
+        };
+        let rows = self.shared.store.memories(id, page).await?;
+        Ok(rows.iter().map(VersionView::from).collect())
+    }
+
+    /// A memory version.
+    pub(super) async fn memory_at(
+        &self,
+        id: &SessionId,
+        version: u64,
+    ) -> Result<(MemoryRow, Memory), StoreError> {
+        let row = self.shared.store.memory(id, version).await?;
+        let memory = Memory::from_json(&row.json).map_err(|error| StoreError::Unavailable {
+            source: error.to_string().into(),
+        })?;
+        Ok((row, memory))
+    }
+
+    pub(super) async fn memory_view(
+        &self,
+        id: &SessionId,
+        version: u64,
+    ) -> Result<MemoryView, StoreError> {
+        let (row, memory) = self.memory_at(id, version).await?;
+        Ok(MemoryView {
+            version: VersionView::from(&row),
+            sections: sections(&memory),
+        })
+    }
+
+    pub(super) async fn diff_view(
+        &self,
+        id: &SessionId,
+        before: u64,
+        after: u64,
+    ) -> Result<Diff, StoreError> {
+        let (_, before) = self.memory_at(id, before).await?;
+        let (_, after) = self.memory_at(id, after).await?;
+        Ok(diff(&before, &after))
+    }
+
+    /// What a swap would do; none where no memory is ready, or the session is not in memory.
+    pub(super) fn preview_view(&self, id: &SessionId) -> Option<PreviewView> {
+        let seen = self.sessions.live(id)?.seen();
+        let preview = seen.preview?;
+        let memory = &preview.version.memory;
+        Some(PreviewView {
+            version: memory.version,
+            is_prepared: preview.is_prepared,
+            covered_before: preview.covers.0,
+            covered_after: preview.covers.1,
+            tokens_before: preview.tokens_before,
+            tokens_after: preview.tokens_after,
+            memory_tokens: preview.version.tokens,
+            sections: sections(memory),
+            diff: seen.memory.map(|adopted| diff(&adopted.memory, memory)),
+        })
+    }
+
+    pub(super) async fn messages_view(
+        &self,
+        id: &SessionId,
+        page: Page,
+        extent: Extent,
+    ) -> Result<Vec<MessageView>, StoreError> {
+        let end = page.skip.saturating_add(page.limit.into());
+        let stored = self.shared.store.messages(id, page.skip..end).await?;
+        Ok(stored
+            .iter()
+            .map(|message| MessageView::of(message, extent))
+            .collect())
+    }
+
+    /// Looks for words. `session`: in this one only.
+    pub(super) async fn found(
+        &self,
+        text: &str,
+        session: Option<SessionId>,
+        shelf: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<HitView>, StoreError> {
+        let search = Search {
+            text: text.to_owned(),
+            scope: session.map_or(Scope::All, Scope::Session),
+            shelf: match shelf {
+                Some("messages") => Shelf::Archive,
+                Some("memories") => Shelf::Memories,
+                _ => Shelf::Both,
+            },
+            limit,
+        };
+        let hits = self.shared.store.search(&search).await?;
+        Ok(hits.into_iter().map(HitView::from).collect())
+    }
+}
