@@ -387,7 +387,7 @@ def main():
                         browser.errors()
                     fine(browser, what)
                     check(browser.count("h1") == 1, f"{what}: no heading")
-                    browser.shoot(arguments.out / f"{name}-{width}-{scheme}.png")
+                    browser.shoot(arguments.out / f"{name}-{width}-{scheme}.png", whole=name != "messages")
                 browser.open(f"{url}/throughline/sessions/{other.session}/messages")
                 check("onerror" in browser.text(), "the text is not shown")
                 fine(browser, f"hostile, {width}, {scheme}")

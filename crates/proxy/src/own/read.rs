@@ -132,8 +132,7 @@ impl Proxy {
 
     /// What a swap would do; none where no memory is ready, or the session is not in memory.
     pub(super) fn preview_view(&self, id: &SessionId) -> Option<PreviewView> {
-        let seen = self.sessions.live(id)?.seen();
-        let preview = seen.preview?;
+        let (preview, adopted) = self.sessions.live(id)?.preview()?;
         let memory = &preview.version.memory;
         Some(PreviewView {
             version: memory.version,
@@ -144,7 +143,7 @@ impl Proxy {
             tokens_after: preview.tokens_after,
             memory_tokens: preview.version.tokens,
             sections: sections(memory),
-            diff: seen.memory.map(|adopted| diff(&adopted.memory, memory)),
+            diff: adopted.map(|adopted| diff(&adopted.memory, memory)),
         })
     }
 

@@ -23,8 +23,6 @@ pub(crate) struct Seen {
     pub(crate) mode: Mode,
     pub(crate) window: u64,
     pub(crate) pins: Vec<Pin>,
-    pub(crate) memory: Option<Arc<Version>>,
-    pub(crate) preview: Option<Preview>,
     pub(crate) can_undo: bool,
     pub(crate) in_flight: usize,
 }
@@ -69,11 +67,16 @@ impl Tracked {
             mode: engine.settings().mode,
             window: engine.settings().window,
             pins: engine.pins().to_vec(),
-            memory: engine.memory().cloned(),
-            preview: engine.preview(),
             can_undo: !state.kept.before.is_empty(),
             in_flight: state.in_flight,
         }
+    }
+
+    /// What a swap would do now, and the memory that requests are made with.
+    pub(crate) fn preview(&self) -> Option<(Preview, Option<Arc<Version>>)> {
+        let state = self.state();
+        let preview = state.engine.preview()?;
+        Some((preview, state.engine.memory().cloned()))
     }
 
     /// Makes a memory, and waits at most so long for it.
