@@ -128,7 +128,7 @@ fn what_would_be_written_is_shown_before_it_is_allowed() {
     terminal.line("Not in THIS File");
     terminal.until_prompt_after("I see.");
     let told = provider.bodies().last().unwrap().to_string();
-    assert!(told.contains("User feedback: Not in THIS File"), "{told}");
+    assert!(told.contains("\"text\":\"Not in THIS File\""), "{told}");
     assert_eq!(fs::read_to_string(&file).unwrap(), content);
 }
 
