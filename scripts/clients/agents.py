@@ -10,7 +10,7 @@ import platform
 import subprocess
 from pathlib import Path
 
-TURN_SECONDS_MAX = 180
+TURN_SECONDS_MAX = 120
 # Of the notes of a turn, in sentences: agents begin with long instructions, and want larger windows.
 SENTENCES = 150
 
@@ -160,7 +160,8 @@ def opencode(program: str):
         answer = ""
         for text in agent.turns():
             said = ""
-            for row in rows(agent.call([program, "run", "--format", "json", "-m", f"anthropic/{environment['MODEL']}", *session, text])):
+            model = ["-m", f"anthropic/{environment['MODEL']}"]
+            for row in rows(agent.call([program, "run", "--format", "json", *model, *session, text])):
                 session = ["--session", row["sessionID"]]
                 if row["type"] == "text":
                     said += row["part"]["text"]
@@ -171,11 +172,18 @@ def opencode(program: str):
 
 
 def clients(client, cache: Path) -> list:
-    """The agents; each is there if its package has a program for this machine."""
+    """The agents, each with the window that its own instructions need."""
     size = {"sentences": SENTENCES, "turns": 22, "window": 60_000}
-    agents = [
-        client("claude-code", "claude-sonnet-5-5", None, agent=claude_code(binary(cache, "claude")), gaps=("per-turn-control-2026-07-01",), **size),
-        client("codex", "gpt-5.6-sol", None, path="/v1", agent=codex(binary(cache, "codex")), strip=("client_metadata",), **size),
-        client("opencode", "claude-sonnet-4-6", None, path="/v1", agent=opencode(binary(cache, "opencode")), **{**size, "turns": 14, "window": 40_000}),
+    # Claude Code leaves out a call whose id it knows, and asks again.
+    few = {**size, "turns": 14, "renews_ids": True}
+    # It takes long for each turn, and has short instructions.
+    short = {**size, "turns": 11, "window": 36_000}
+    claude = claude_code(binary(cache, "claude"))
+    codex_ = codex(binary(cache, "codex"))
+    opencode_ = opencode(binary(cache, "opencode"))
+    beta = ("per-turn-control-2026-07-01",)
+    return [
+        client("claude-code", "claude-sonnet-5-5", None, agent=claude, gaps=beta, **few),
+        client("codex", "gpt-5.6-sol", None, path="/v1", agent=codex_, strip=("client_metadata",), **size),
+        client("opencode", "claude-sonnet-4-6", None, path="/v1", agent=opencode_, **short),
     ]
-    return agents

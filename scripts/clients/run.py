@@ -4,6 +4,7 @@ Called by scripts/test-clients, which installs the clients and takes the network
 """
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -15,6 +16,7 @@ import tempfile
 import threading
 import time
 import traceback
+import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,6 +48,8 @@ class Client:
     gaps: tuple[str, ...] = ()
     # Fields that the simulator refuses and the provider takes; they are taken out behind the proxy.
     strip: tuple[str, ...] = ()
+    # Calls get ids of their own behind the proxy.
+    renews_ids: bool = False
 
 
 ALL_HOWS = ["plain", "stream", "runner", "count", "parallel", "events"]
@@ -56,17 +60,19 @@ def clients(cache: Path) -> list[Client]:
     node = [os.environ.get("NODE", "node")]
     js = lambda name: [*node, str(cache / "node" / name)]
     py = lambda name: [*PYTHON, str(HERE / name)]
+    chat = ["plain", "stream", "parallel"]
+    no_runner = [how for how in ALL_HOWS if how != "runner"]
     return [
         Client("anthropic-python", "claude-opus-5-5", py("anthropic_python.py"), ALL_HOWS),
         Client("anthropic-typescript", "claude-sonnet-5", js("anthropic.mjs"), ALL_HOWS),
-        Client("openai-python-chat", "gpt-5.4", py("openai_chat.py"), ["plain", "stream", "parallel", "events"], "/v1"),
+        Client("openai-python-chat", "gpt-5.4", py("openai_chat.py"), [*chat, "events"], "/v1"),
         Client("openai-python-responses", "gpt-5.6-sol", py("openai_responses.py"), ALL_HOWS, "/v1"),
-        Client("openai-typescript-chat", "gpt-5.4", js("openai-chat.mjs"), ["plain", "stream", "runner", "parallel"], "/v1"),
-        Client("openai-typescript-responses", "gpt-6-sol", js("openai-responses.mjs"), [how for how in ALL_HOWS if how != "runner"], "/v1"),
+        Client("openai-typescript-chat", "gpt-5.4", js("openai-chat.mjs"), [*chat, "runner"], "/v1"),
+        Client("openai-typescript-responses", "gpt-6-sol", js("openai-responses.mjs"), no_runner, "/v1"),
         Client("langchain-anthropic", "claude-sonnet-5-5", py("langchain_models.py"), ["plain", "stream", "batch"]),
         Client("langchain-openai", "gpt-5.4", py("langchain_models.py"), ["plain", "stream", "batch"], "/v1"),
-        Client("litellm-anthropic", "claude-haiku-4-5", py("litellm_client.py"), ["plain", "stream", "parallel"]),
-        Client("litellm-openai", "gpt-4.1", py("litellm_client.py"), ["plain", "stream", "parallel"], "/v1"),
+        Client("litellm-anthropic", "claude-haiku-4-5", py("litellm_client.py"), chat),
+        Client("litellm-openai", "gpt-4.1", py("litellm_client.py"), chat, "/v1"),
         Client("pydantic-ai-anthropic", "claude-sonnet-5", py("pydantic_ai_client.py"), ["plain", "stream"]),
         Client("pydantic-ai-openai", "gpt-5.6-terra", py("pydantic_ai_client.py"), ["plain", "stream"], "/v1"),
         *agents.clients(Client, cache),
@@ -111,71 +117,87 @@ class Outcome:
     requests: int = 0
     dollars: float = 0.0
     updates: float = 0.0
+    # What the proxy itself says of it.
+    told_dollars: float = 0.0
     unbilled: int = 0
     failure: str = ""
-    rewritten: int = 0
     reasons: dict = field(default_factory=dict)
 
 
 def hold(client: Client, throughline: str, prices: Prices, folder: Path, through_proxy: bool) -> Outcome:
     """The whole conversation, with the proxy or without."""
     folder.mkdir(parents=True)
-    simulate = [throughline, "simulate", "--listen", "127.0.0.1:0", "--latency", "none", "--record", str(folder / "bodies.jsonl")]
+    simulate = [throughline, "simulate", "--listen", "127.0.0.1:0", "--latency", "none"]
+    simulate += ["--record", str(folder / "bodies.jsonl")]
     if through_proxy:
         simulate += ["--window", str(client.window)]
     servers = [Server(simulate, folder / "simulate.log")]
-    behind = Tap(servers[0].url, client.strip)
+    behind = Tap(servers[0].url, client.strip, client.renews_ids)
     before = None
     outcome = Outcome()
     try:
         url = behind.url
         if through_proxy:
-            # fmt: off
-            servers.append(Server(
-                [throughline, "serve", "--listen", "127.0.0.1:0", "--anthropic-upstream", behind.url,
-                 "--openai-upstream", behind.url, "--window", str(client.window), "--data", str(folder / "data")],
-                folder / "serve.log"))
-            # fmt: on
+            serve = [throughline, "serve", "--listen", "127.0.0.1:0", "--window", str(client.window)]
+            serve += ["--anthropic-upstream", behind.url, "--openai-upstream", behind.url]
+            serve += ["--data", str(folder / "data")]
+            servers.append(Server(serve, folder / "serve.log"))
             before = Tap(servers[1].url)
             url = before.url
         conversation.write(str(folder / "turns.json"), client.hows, client.turns, client.sentences)
-        home = folder / "home"
-        home.mkdir()
-        environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(home),
-            "BASE_URL": url + client.path,
-            "MODEL": client.model,
-            "CLIENT": client.name,
-            "TURNS": str(folder / "turns.json"),
-            "PYTHONPATH": str(HERE),
-            "NO_PROXY": "127.0.0.1,localhost",
-            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-            "LANGSMITH_TRACING": "false",
-        }
-        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy"):
-            if name in os.environ:
-                environment[name] = os.environ[name]
+        environment = environment_of(client, url, folder)
         outcome.answer, outcome.observed = (
             client.agent(folder, environment) if client.agent else program(client, folder, environment)
         )
     except (RuntimeError, OSError, subprocess.TimeoutExpired, ValueError) as error:
         outcome.failure = str(error) or type(error).__name__
     finally:
-        # Memories that are still being made belong to the price.
-        quiet_since = time.monotonic()
-        until = quiet_since + QUIET_SECONDS_MAX
-        while time.monotonic() - quiet_since < 1 and time.monotonic() < until:
-            time.sleep(0.1)
-            if not behind.is_quiet():
-                quiet_since = time.monotonic()
+        wait_until_quiet(behind)
         if before is not None:
+            with contextlib.suppress(OSError):
+                text = urllib.request.urlopen(servers[1].url + "/metrics", timeout=10).read().decode()
+                (folder / "metrics.txt").write_text(text, encoding="utf-8")
+                told = re.findall(r"^throughline_cost_dollars_total\S* (\S+)$", text, re.MULTILINE)
+                outcome.told_dollars = sum(map(float, told))
             before.close()
         for server in reversed(servers):
             server.close()
         behind.close()
     judge(outcome, client, prices, behind, before, folder)
     return outcome
+
+
+def environment_of(client: Client, url: str, folder: Path) -> dict:
+    """What a client finds in its environment: nothing of the caller's but the path and the proxy that leads nowhere."""
+    home = folder / "home"
+    home.mkdir()
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "BASE_URL": url + client.path,
+        "MODEL": client.model,
+        "CLIENT": client.name,
+        "TURNS": str(folder / "turns.json"),
+        "PYTHONPATH": str(HERE),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "NO_PROXY": "127.0.0.1,localhost",
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        "LANGSMITH_TRACING": "false",
+    }
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy"):
+        if name in os.environ:
+            environment[name] = os.environ[name]
+    return environment
+
+
+def wait_until_quiet(behind: Tap) -> None:
+    """Memories that are still being made belong to the price."""
+    quiet_since = time.monotonic()
+    until = quiet_since + QUIET_SECONDS_MAX
+    while time.monotonic() - quiet_since < 1 and time.monotonic() < until:
+        time.sleep(0.1)
+        if not behind.is_quiet():
+            quiet_since = time.monotonic()
 
 
 def program(client: Client, folder: Path, environment: dict) -> tuple[str, dict]:
@@ -204,7 +226,7 @@ def judge(outcome: Outcome, client: Client, prices: Prices, behind: Tap, before:
                 outcome.gaps += 1
                 continue
             outcome.refused.append(f"{seen['status']} {seen['path']}: {seen.get('error', '')[:300]}")
-        asks = seen["status"] == 200 and re.search(r"/(messages|chat/completions|responses|responses/compact)$", seen["path"])
+        asks = seen["status"] == 200 and re.search(r"/(messages|completions|responses|compact)$", seen["path"])
         if asks and seen["method"] == "POST":
             if seen["usage"]:
                 dollars = prices.dollars(seen["body"]["model"], seen["usage"])
