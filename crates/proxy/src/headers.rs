@@ -10,7 +10,7 @@ pub const SESSION: &str = "x-throughline-session";
 /// `off` switches the proxy off for the request.
 pub const SWITCH: &str = "x-throughline";
 /// Session ids that clients send by themselves: many conversations of one run may share one.
-const CLIENT_SESSIONS: [&str; 2] = ["x-claude-code-session-id", "session_id"];
+const CLIENT_SESSIONS: [&str; 3] = ["x-claude-code-session-id", "session-id", "session_id"];
 /// Everything that begins with this is between the client and the proxy.
 const OURS: &str = "x-throughline";
 

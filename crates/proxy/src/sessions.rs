@@ -240,13 +240,19 @@ impl Sessions {
                 }
                 _ => Vec::new(),
             };
-            for session in ranked(candidates, &asked.incoming)? {
+            let mut best = 0;
+            for (count, session) in ranked(candidates, &asked.incoming)? {
+                if count < best {
+                    // Another goes along further: what this one would leave out, that one has.
+                    break;
+                }
                 if !session.is_healthy() {
                     self.forget(&session.id).await;
                     return Err(Untracked::Store);
                 }
                 match session.take(&asked.incoming, rewind, false, admission)? {
                     Planned::Other(count) => {
+                        best = best.max(count);
                         if nearest.as_ref().is_none_or(|(best, _)| *best < count) {
                             nearest = Some((count, session));
                         }
@@ -613,38 +619,41 @@ fn inherit(
     count: usize,
     at: throughline_engine::Time,
 ) -> Result<(), Untracked> {
-    let mut memory = parent.memory_within(count);
     let mut reader = asked.incoming.reader.clone();
-    for index in 0..=count {
-        if let Some((inherited, _)) = memory.take_if(|(memory, _)| memory.cover.messages == index) {
-            begun.engine.handle(at, Input::Given(Box::new(inherited)));
-        }
-        if index == count {
-            break;
-        }
+    for _ in 0..count {
         let Some(span) = reader.next()? else { break };
         let text = reader.message(span);
         let message = parsed(text).ok_or(Untracked::Unreadable)?;
         begun.engine.handle(at, Input::Appended(message));
         begun.known.push(Known::seen(begun.engine.digest(), text));
     }
+    // Behind all of them: what the model thought in them, it thought behind another prefix.
+    if let Some((memory, pins)) = parent.memory_within(count) {
+        begun.engine.handle(at, Input::Given(Box::new(memory)));
+        for pin in pins {
+            begun.engine.handle(at, Input::Pin(pin));
+        }
+    }
     Ok(())
 }
 
-/// The one that goes along furthest first.
+/// How far each goes along, the one that goes furthest first. The only one is not asked.
 fn ranked(
-    mut candidates: Vec<Arc<Tracked>>,
+    candidates: Vec<Arc<Tracked>>,
     incoming: &Incoming,
-) -> Result<Vec<Arc<Tracked>>, OutlineError> {
-    if candidates.len() < 2 {
-        return Ok(candidates);
-    }
+) -> Result<Vec<(usize, Arc<Tracked>)>, OutlineError> {
+    let is_only = candidates.len() < 2;
     let mut counted = Vec::with_capacity(candidates.len());
-    for session in candidates.drain(..) {
-        counted.push((session.matches(incoming)?, session));
+    for session in candidates {
+        let count = if is_only {
+            0
+        } else {
+            session.matches(incoming)?
+        };
+        counted.push((count, session));
     }
     counted.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
-    Ok(counted.into_iter().map(|(_, session)| session).collect())
+    Ok(counted)
 }
 
 fn present(snapshot: &Snapshot) -> KeptAdoption {

@@ -81,7 +81,7 @@ pub(crate) enum LogFormat {
 #[command(after_long_help = concat!("\
 Set-up of clients (the proxy listens on 127.0.0.1:8787):
   Claude Code        ANTHROPIC_BASE_URL=http://127.0.0.1:8787 claude
-  Codex              OPENAI_BASE_URL=http://127.0.0.1:8787/v1 codex
+  Codex              a provider in ~/.codex/config.toml: see docs/clients.md
   aider              aider --openai-api-base http://127.0.0.1:8787/v1
                      ANTHROPIC_API_BASE=http://127.0.0.1:8787 aider --model anthropic/...
   opencode, Cline    base URL of the provider: http://127.0.0.1:8787/v1
@@ -89,7 +89,7 @@ Set-up of clients (the proxy listens on 127.0.0.1:8787):
   OpenAI SDKs        OPENAI_BASE_URL=http://127.0.0.1:8787/v1
   LangChain          ChatAnthropic(base_url=\"http://127.0.0.1:8787\")
                      ChatOpenAI(base_url=\"http://127.0.0.1:8787/v1\")
-  LiteLLM            api_base=\"http://127.0.0.1:8787\"
+  LiteLLM            api_base=\"http://127.0.0.1:8787\", with /v1 for OpenAI's models
 
 Headers that a client can send:
   x-throughline: off           pass this request on as it is; so does /passthrough before the path
@@ -164,7 +164,7 @@ pub(crate) struct Serve {
 #[command(after_long_help = concat!("\
 Examples:
   throughline run -- claude
-  throughline run -- codex
+  throughline run -- opencode
   throughline run --mode observe -- python agent.py
   throughline run --anthropic-upstream http://127.0.0.1:8484 -- python agent.py
 

@@ -159,3 +159,28 @@ impl Client {
         client.request()
     }
 }
+
+/// Reasoning that stands in what a fork has in common with its parent was thought behind the parent's requests.
+#[tokio::test(start_paused = true)]
+async fn a_fork_takes_no_reasoning_of_its_parent_along() {
+    let world = world().await;
+    let mut client = Client::new(Wire::Anthropic);
+    client.fields = json!({"model": "claude-opus-5-5", "thinking": {"type": "adaptive"}});
+    let mut turn = 0;
+    loop {
+        turn += 1;
+        let got = client.say(&world, &chatter(turn, 60)).await;
+        if got.told("x-throughline-epoch") == Some("1") {
+            break;
+        }
+    }
+    // What is said after the swap is thought behind the memory.
+    client.say(&world, "Think about it.").await;
+    let mut branch = client.clone();
+    client.say(&world, "One way.").await;
+    client.say(&world, "On this way.").await;
+    let got = branch.say(&world, "Another way.").await;
+    assert_eq!(got.told("x-throughline"), Some("rewritten"), "{got:?}");
+    branch.say(&world, "On that way.").await;
+    assert_eq!(world.refused(), 0);
+}

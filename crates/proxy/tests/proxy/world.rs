@@ -151,6 +151,8 @@ pub(crate) struct Client {
     pub(crate) tools: Option<Value>,
     pub(crate) is_streaming: bool,
     pub(crate) marks_cache: bool,
+    /// Further fields of the requests, or others.
+    pub(crate) fields: Value,
 }
 
 impl Client {
@@ -163,6 +165,7 @@ impl Client {
             tools: Some(tools(wire)),
             is_streaming: true,
             marks_cache: wire == Wire::Anthropic,
+            fields: json!({}),
         }
     }
 
@@ -189,6 +192,9 @@ impl Client {
         };
         if let Some(tools) = &self.tools {
             body["tools"] = tools.clone();
+        }
+        for (name, value) in self.fields.as_object().unwrap() {
+            body[name] = value.clone();
         }
         if self.is_streaming {
             body["stream"] = json!(true);
