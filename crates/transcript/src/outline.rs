@@ -131,8 +131,9 @@ impl Reader {
             return Err(OutlineError::NotAnObject);
         }
         reader.at += 1;
-        let name = list_name(wire);
-        if !reader.fields_until_list(true)? {
+        reader.space();
+        if reader.peek() == Some(b'}') || !reader.fields_until_list()? {
+            let name = list_name(wire);
             return Err(OutlineError::NoList { name });
         }
         reader.list_start = reader.at;
@@ -143,13 +144,10 @@ impl Reader {
     ///
     /// What follows it must be a comma or the end of the list, so that a message is never taken for a part of one.
     pub fn skip(&mut self, len: usize, is_known: impl FnOnce(&[u8]) -> bool) -> Option<Span> {
-        let (start, _) = self.element_start()?;
+        let start = self.element_start()?;
         let end = start.checked_add(len)?;
         let bytes = self.body.as_bytes().get(start..end)?;
-        let mut after = end;
-        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.body.as_bytes().get(after) {
-            after += 1;
-        }
+        let after = behind_space(self.body.as_bytes(), end);
         let is_whole = matches!(self.body.as_bytes().get(after), Some(b',' | b']'));
         if !is_whole || !self.body.is_char_boundary(end) || !is_known(bytes) {
             return None;
@@ -181,8 +179,9 @@ impl Reader {
             self.expect(b',')?;
         }
         let start = self.space();
-        let end = self.value()?;
+        self.value()?;
         self.is_first = false;
+        let end = self.at;
         Ok(Some(Span { start, end }))
     }
 
@@ -202,7 +201,7 @@ impl Reader {
         self.space();
         if self.peek() != Some(b'}') {
             self.expect(b',')?;
-            if self.fields_until_list(false)? {
+            if self.fields_until_list()? {
                 return Err(OutlineError::Twice {
                     name: list_name(self.wire),
                 });
@@ -223,24 +222,18 @@ impl Reader {
     }
 
     /// Reads fields. True: the value of the list has begun. False: the object has ended.
-    fn fields_until_list(&mut self, may_be_empty: bool) -> Result<bool, OutlineError> {
-        self.space();
-        if may_be_empty && self.peek() == Some(b'}') {
-            self.at += 1;
-            return Ok(false);
-        }
+    fn fields_until_list(&mut self) -> Result<bool, OutlineError> {
         let name = list_name(self.wire);
         loop {
             let start = self.space();
-            let end = self.value()?;
-            let key = self.raw(start, end).as_text();
+            let key = self.value()?.as_text();
             let Some(key) = key.map(|key| key.decode().into_owned()) else {
                 self.at = start;
                 return Err(self.unexpected().into());
             };
             self.space();
             self.expect(b':')?;
-            let start = self.space();
+            self.space();
             if key == name {
                 if self.peek() != Some(b'[') {
                     self.value()?;
@@ -249,11 +242,10 @@ impl Reader {
                 self.at += 1;
                 return Ok(true);
             }
-            let end = self.value()?;
+            let value = self.value()?;
             if self.fields.len() == FIELDS_MAX {
                 return Err(OutlineError::TooManyFields);
             }
-            let value = self.raw(start, end);
             self.fields.push((key, value));
             self.space();
             if self.peek() == Some(b'}') {
@@ -264,42 +256,28 @@ impl Reader {
         }
     }
 
-    /// Where the next message begins, and whether a comma was passed.
-    fn element_start(&self) -> Option<(usize, bool)> {
+    /// Where the next message begins, behind the comma before it.
+    fn element_start(&self) -> Option<usize> {
         let bytes = self.body.as_bytes();
-        let mut at = self.at;
-        let space = |at: &mut usize| {
-            while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(*at) {
-                *at += 1;
-            }
-        };
-        space(&mut at);
+        let mut at = behind_space(bytes, self.at);
         if !self.is_first {
             if bytes.get(at) != Some(&b',') {
                 return None;
             }
-            at += 1;
-            space(&mut at);
+            at = behind_space(bytes, at + 1);
         }
-        (self.list_end.is_none() && bytes.get(at) == Some(&b'{')).then_some((at, !self.is_first))
+        (self.list_end.is_none() && bytes.get(at) == Some(&b'{')).then_some(at)
     }
 
-    fn raw(&self, start: usize, end: usize) -> Raw {
-        let text = self.body.get(start..end).unwrap_or_default();
-        // It was walked over: it is JSON.
-        Raw::parse_prefix(&self.body.slice_ref(text))
-            .map(|(raw, _)| raw)
-            .unwrap_or_else(|_| Raw::string(""))
-    }
-
-    fn value(&mut self) -> Result<usize, OutlineError> {
+    /// Walks over a value.
+    fn value(&mut self) -> Result<Raw, OutlineError> {
         let rest = self.body.get(self.at..).unwrap_or_default();
-        let (_, len) = Raw::parse_prefix(&self.body.slice_ref(rest)).map_err(|mut error| {
+        let (value, len) = Raw::parse_prefix(&self.body.slice_ref(rest)).map_err(|mut error| {
             error.offset += self.at;
             error
         })?;
         self.at += len;
-        Ok(self.at)
+        Ok(value)
     }
 
     fn expect(&mut self, byte: u8) -> Result<(), OutlineError> {
@@ -334,11 +312,17 @@ impl Reader {
     }
 
     fn space(&mut self) -> usize {
-        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
-            self.at += 1;
-        }
+        self.at = behind_space(self.body.as_bytes(), self.at);
         self.at
     }
+}
+
+/// The first byte from `at` on that is no white space.
+fn behind_space(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(at) {
+        at += 1;
+    }
+    at
 }
 
 impl Outline {

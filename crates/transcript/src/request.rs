@@ -407,15 +407,12 @@ impl Body {
     }
 }
 
+/// The field in which an answer is limited here.
 fn limit_name(wire: Wire) -> &'static str {
-    match wire {
-        Wire::Anthropic => "max_tokens",
-        Wire::OpenAiChat => "max_completion_tokens",
-        Wire::OpenAiResponses => "max_output_tokens",
-    }
+    limit_names(wire)[0]
 }
 
-/// The fields in which clients limit the answer.
+/// The fields in which clients limit the answer, the one that is used now first.
 #[must_use]
 pub fn limit_names(wire: Wire) -> &'static [&'static str] {
     match wire {
