@@ -9,6 +9,6 @@ pub use crate::event::{event_json, event_kind};
 pub use crate::session::kept::{Compared, Kept, KeptAdoption, KeptPin};
 pub use crate::session::stored::{
     adoption_change, append, before, memory_change, message_of, quoted_range, row, snapshot,
-    version_of,
+    usage_change, version_of,
 };
 pub use crate::traffic::{Traffic, Waits};

@@ -6,7 +6,7 @@ use throughline::compactor::{Compacted, LiveRequest};
 use throughline::driver;
 use throughline::driver::{Compared, KeptAdoption, KeptPin};
 use throughline_engine::{Event, Input, Order, Output, Ticket, UpdateFailure, UpdateOrder};
-use throughline_store::{Change, Purpose, UsageRow};
+use throughline_store::{Change, Purpose};
 use throughline_transcript::catalogue::cost;
 use throughline_transcript::json::Raw;
 use throughline_transcript::usage::Usage;
@@ -224,19 +224,9 @@ impl Tracked {
         spent.add(usage, model);
         let price = model.and_then(|model| cost(usage, model));
         self.shared.metrics.spent(purpose, usage, price);
-        let row = UsageRow {
-            at_ms: self.shared.clock.now().ms(),
-            purpose,
-            model: model_id.to_owned(),
-            uncached: usage.uncached,
-            cache_write: usage.cache_write,
-            cache_write_long: usage.cache_write_long,
-            cache_read: usage.cache_read,
-            output: usage.output,
-            cost_nanodollars: price.and_then(|price| i64::try_from(price.nano_dollars()).ok()),
-            request_id,
-        };
-        state.changes.push(Change::Usage(row).into());
+        let at = self.shared.clock.now();
+        let change = driver::usage_change(at, purpose, model_id, usage, price, request_id);
+        state.changes.push(change.into());
     }
 }
 

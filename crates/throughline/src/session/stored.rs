@@ -9,7 +9,10 @@ use throughline_memory::document::Memory;
 use throughline_memory::notes;
 use throughline_memory::redact::Redactor;
 use throughline_memory::render::markdown;
-use throughline_store::{Change, Loaded, MemoryRow, NewMessage, SessionId, Store, StoredMessage};
+use throughline_store::{
+    Change, Loaded, MemoryRow, NewMessage, Purpose, SessionId, Store, StoredMessage, UsageRow,
+};
+use throughline_transcript::catalogue::Money;
 use throughline_transcript::check::{CheckOptions, check_text};
 use throughline_transcript::digest::{Chain, Digest};
 use throughline_transcript::formats::request::read_message;
@@ -19,6 +22,7 @@ use throughline_transcript::request::message::{self, ToolOutput};
 use throughline_transcript::request::{Frame, Marks, Shortened, shorten};
 use throughline_transcript::text::head;
 use throughline_transcript::tokens::Counter;
+use throughline_transcript::usage::Usage;
 use throughline_transcript::wire::Wire;
 
 use super::kept::KeptAdoption;
@@ -307,6 +311,30 @@ pub fn adoption_change(adoption: &Adoption, expected_epoch: u64, at: Time) -> Ch
             at_ms: at.ms(),
         },
     }
+}
+
+/// The change that stores what a call used, and what it cost where that is known.
+#[must_use]
+pub fn usage_change(
+    at: Time,
+    purpose: Purpose,
+    model: &str,
+    usage: &Usage,
+    price: Option<Money>,
+    request_id: Option<String>,
+) -> Change {
+    Change::Usage(UsageRow {
+        at_ms: at.ms(),
+        purpose,
+        model: model.to_owned(),
+        uncached: usage.uncached,
+        cache_write: usage.cache_write,
+        cache_write_long: usage.cache_write_long,
+        cache_read: usage.cache_read,
+        output: usage.output,
+        cost_nanodollars: price.and_then(|price| i64::try_from(price.nano_dollars()).ok()),
+        request_id,
+    })
 }
 
 /// What the engine goes on with: what was loaded, and the messages that its adoption quotes ([`quoted_range`]).

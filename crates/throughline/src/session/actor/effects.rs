@@ -7,7 +7,7 @@ use throughline_engine::{BuildKind, Event, Input, Order, Ticket, UpdateFailure, 
 use throughline_memory::document::Memory;
 use throughline_memory::redact::Redactor;
 use throughline_memory::summarise::Finding;
-use throughline_store::{Change, Purpose, UsageRow};
+use throughline_store::{Change, Purpose};
 use throughline_transcript::catalogue::cost;
 use throughline_transcript::tokens::Counter;
 use throughline_transcript::usage::Usage;
@@ -17,7 +17,7 @@ use super::{Actor, Building};
 use crate::compactor::{Compacted, draft};
 use crate::event::{SessionEvent, event_json, event_kind};
 use crate::hooks::{BeforeCompaction, Hooks, MadeBy, Verdict};
-use crate::session::new_pin;
+use crate::session::{new_pin, stored};
 
 /// Something that ran beside the session is done.
 pub(super) enum Finished {
@@ -143,18 +143,10 @@ impl Actor {
         };
         spent.add(usage, model);
         let price = model.and_then(|model| cost(usage, model));
-        self.changes.push(Change::Usage(UsageRow {
-            at_ms: self.parts.clock.now().ms(),
-            purpose,
-            model: model_id.to_owned(),
-            uncached: usage.uncached,
-            cache_write: usage.cache_write,
-            cache_write_long: usage.cache_write_long,
-            cache_read: usage.cache_read,
-            output: usage.output,
-            cost_nanodollars: price.and_then(|price| i64::try_from(price.nano_dollars()).ok()),
-            request_id,
-        }));
+        let at = self.parts.clock.now();
+        self.changes.push(stored::usage_change(
+            at, purpose, model_id, usage, price, request_id,
+        ));
     }
 
     pub(super) async fn event(&mut self, event: Event) {
