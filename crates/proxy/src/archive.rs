@@ -98,13 +98,17 @@ enum Job {
         bytes: usize,
     },
     Settled(SessionId, oneshot::Sender<bool>),
+    Drained(oneshot::Sender<()>),
     Close(SessionId, Option<oneshot::Sender<()>>),
 }
 
 impl Job {
     /// Whether somebody waits until it is done.
     fn is_waited_for(&self) -> bool {
-        matches!(self, Self::Settled(..) | Self::Close(_, Some(_)))
+        matches!(
+            self,
+            Self::Settled(..) | Self::Drained(_) | Self::Close(_, Some(_))
+        )
     }
 }
 
@@ -157,6 +161,13 @@ impl Archive {
         let (answer, answered) = oneshot::channel();
         self.send(Job::Settled(id.clone(), answer));
         answered.await.unwrap_or(false)
+    }
+
+    /// Waits until everything so far of all sessions is stored, or cannot be.
+    pub(crate) async fn drained(&self) {
+        let (answer, answered) = oneshot::channel();
+        self.send(Job::Drained(answer));
+        let _ = answered.await;
     }
 
     /// Gives the right to write a session back.
@@ -283,6 +294,9 @@ impl Work {
                     .get(&id)
                     .is_some_and(|open| open.health.load(Ordering::Relaxed));
                 let _ = answer.send(is_healthy);
+            }
+            Job::Drained(answer) => {
+                let _ = answer.send(());
             }
             Job::Close(id, answer) => {
                 self.sessions.remove(&id);

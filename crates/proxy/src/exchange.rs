@@ -15,6 +15,7 @@ use throughline_transcript::check::{CheckOptions, check_text};
 use throughline_transcript::outline::Outline;
 use throughline_transcript::refusal::{self, Class};
 use throughline_transcript::wire::Wire;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Proxy;
 use crate::body::{self, Body, Unread};
@@ -52,12 +53,22 @@ impl From<Declined> for Decided {
 /// A request of a session on its way.
 struct Going {
     session: Arc<Tracked>,
-    asked: Asked,
     settled: Settled,
     /// The body that takes the place of the client's.
     rewritten: Option<Bytes>,
     /// Why it goes as it is although another body was meant.
     reason: &'static str,
+}
+
+impl Going {
+    fn new(session: Arc<Tracked>, settled: Settled) -> Box<Self> {
+        Box::new(Self {
+            session,
+            settled,
+            rewritten: None,
+            reason: "",
+        })
+    }
 }
 
 /// What the client is told of it in headers.
@@ -155,19 +166,10 @@ impl Proxy {
 
     /// What becomes of a request that asks a model. Whatever goes wrong here, it goes as it is.
     async fn decided(&self, wire: Wire, head: &request::Parts, body: &Bytes) -> Decided {
-        let limits = &self.shared.config.limits;
-        if self.shared.archive.waiting_bytes() > limits.unstored_bytes_max {
+        if self.shared.archive.waiting_bytes() > self.shared.config.limits.unstored_bytes_max {
             return Decided::Passed("store");
         }
-        let Some(text) = body::unpacked(&head.headers, body, limits.body_bytes_max)
-            .and_then(|body| ByteString::try_from(body).ok())
-        else {
-            return Decided::Passed("unreadable");
-        };
-        let tenant = headers::Tenant::of(&head.headers, self.shared.config.tenants);
-        let name = headers::named_session(&head.headers);
-        let run = headers::client_session(&head.headers);
-        let asked = match Asked::read(wire, text, tenant, name, run) {
+        let asked = match self.asked(wire, head, body) {
             Ok(asked) => asked,
             Err(reason) => return reason.declined().into(),
         };
@@ -183,14 +185,19 @@ impl Proxy {
             Planned::Other(_) => return Untracked::Unreadable.declined().into(),
         };
         let settled = session.settle(taken).await;
-        let going = Box::new(Going {
-            session,
-            asked,
-            settled,
-            rewritten: None,
-            reason: "",
-        });
-        Decided::Tracked(self.checked(going).await)
+        Decided::Tracked(self.checked(Going::new(session, settled)).await)
+    }
+
+    /// What is known of a request before its session is.
+    fn asked(&self, wire: Wire, head: &request::Parts, body: &Bytes) -> Result<Asked, Untracked> {
+        let config = &self.shared.config;
+        let text = body::unpacked(&head.headers, body, config.limits.body_bytes_max)
+            .and_then(|body| ByteString::try_from(body).ok())
+            .ok_or(Untracked::Unreadable)?;
+        let tenant = headers::Tenant::of(&head.headers, config.tenants);
+        let name = headers::named_session(&head.headers);
+        let run = headers::client_session(&head.headers);
+        Asked::read(wire, text, tenant, name, run)
     }
 
     /// Takes the body that was written, if it may be sent.
@@ -222,12 +229,7 @@ impl Proxy {
         if self.shared.config.mode != Mode::Rewrite {
             return None;
         }
-        let limits = &self.shared.config.limits;
-        let text = body::unpacked(&head.headers, body, limits.body_bytes_max)?;
-        let text = ByteString::try_from(text).ok()?;
-        let tenant = headers::Tenant::of(&head.headers, self.shared.config.tenants);
-        let name = headers::named_session(&head.headers);
-        let asked = Asked::read(Wire::Anthropic, text, tenant, name, None).ok()?;
+        let asked = self.asked(Wire::Anthropic, head, body).ok()?;
         let session = self.sessions.find(&asked)?;
         session.counted(&asked.incoming).ok()?
     }
@@ -240,7 +242,7 @@ impl Proxy {
         body: Bytes,
         is_rewritten: bool,
         told: Told,
-        permit: tokio::sync::OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
     ) -> Response<Body> {
         self.shared
             .metrics
@@ -254,19 +256,22 @@ impl Proxy {
             Err(refusal) => return refusal.answer(target.wire),
         };
         let (answer, chunks) = answer.into_parts();
-        let limits = &self.shared.config.limits;
-        let proxy = self.clone();
-        let tap = Tap::new(
-            chunks,
-            0,
-            limits.idle_wait,
-            || {},
-            move |seen| {
-                proxy.shared.metrics.answer(ended_name(seen.ended));
-                drop(permit);
-            },
-        );
-        respond(&answer, Body::passing(tap), &told)
+        respond(&answer, self.unread(chunks, || {}, permit), &told)
+    }
+
+    /// An answer that is passed on and not read along.
+    fn unread(
+        &self,
+        chunks: BodyStream,
+        begun: impl FnOnce() + Send + 'static,
+        permit: OwnedSemaphorePermit,
+    ) -> Body {
+        let shared = Arc::clone(&self.shared);
+        let idle_wait = self.shared.config.limits.idle_wait;
+        Body::passing(Tap::new(chunks, 0, idle_wait, begun, move |seen| {
+            shared.metrics.answer(ended_name(seen.ended));
+            drop(permit);
+        }))
     }
 
     /// A request of a session, and its answer.
@@ -277,7 +282,7 @@ impl Proxy {
         body: Bytes,
         mut going: Box<Going>,
         began: Instant,
-        permit: tokio::sync::OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
     ) -> Response<Body> {
         let account = Arc::clone(going.session.account());
         let mut is_first = true;
@@ -303,7 +308,7 @@ impl Proxy {
                     base: target.base.clone(),
                     headers: Arc::new(head.headers.clone()),
                     body: Some(plain),
-                    end: going.settled.messages,
+                    end: going.settled.messages(),
                 },
             );
             if is_first {
@@ -330,30 +335,22 @@ impl Proxy {
                 return self.tapped(&target, &answer, chunks, going, told, waits, permit);
             }
             let (refused, chunks) = short(chunks).await;
-            if is_first && self.shared.config.mode == Mode::Rewrite {
+            if is_first
+                && self.shared.config.mode == Mode::Rewrite
+                && let Some(refused) = &refused
+                && let Some(smaller) = self.smaller(&answer, refused, &going).await
+            {
                 is_first = false;
-                if let Some(smaller) = self.smaller(&answer, &refused, &mut going).await {
-                    going = smaller;
-                    continue;
-                }
+                going = smaller;
+                continue;
             }
             going.session.broke_off(going.settled.number, None);
             let told = self.told(&going);
             self.shared
                 .metrics
                 .request(target.wire, told.done, "upstream-refused");
-            let metrics = self.clone();
-            let tap = Tap::new(
-                chunks,
-                0,
-                self.shared.config.limits.idle_wait,
-                move || drop(waits),
-                move |seen| {
-                    metrics.shared.metrics.answer(ended_name(seen.ended));
-                    drop(permit);
-                },
-            );
-            return respond(&answer, Body::passing(tap), &told);
+            let body = self.unread(chunks, move || drop(waits), permit);
+            return respond(&answer, body, &told);
         }
     }
 
@@ -361,10 +358,9 @@ impl Proxy {
     async fn smaller(
         &self,
         answer: &http::response::Parts,
-        refused: &Option<Bytes>,
-        going: &mut Box<Going>,
+        refused: &Bytes,
+        going: &Going,
     ) -> Option<Box<Going>> {
-        let refused = refused.as_ref()?;
         let body = body::unpacked(&answer.headers, refused, REFUSAL_BYTES_MAX)?;
         let refusal = refusal::classify(&refusal::Answer {
             status: answer.status.as_u16(),
@@ -376,18 +372,9 @@ impl Proxy {
         if !matches!(refusal.class, Class::ContextOverflow | Class::BodyTooLarge) {
             return None;
         }
-        let taken =
-            going
-                .session
-                .too_large(&going.settled, &going.asked.incoming, refusal.window)?;
+        let taken = going.session.too_large(&going.settled, refusal.window)?;
         let settled = going.session.settle(taken).await;
-        let again = Box::new(Going {
-            session: Arc::clone(&going.session),
-            asked: Asked::clone(&going.asked),
-            settled,
-            rewritten: None,
-            reason: "",
-        });
+        let again = Going::new(Arc::clone(&going.session), settled);
         let again = self.checked(again).await;
         let is_other = again.rewritten.is_some() && again.rewritten != going.rewritten;
         is_other.then_some(again)
@@ -403,7 +390,7 @@ impl Proxy {
         going: Box<Going>,
         told: Told,
         waits: throughline::driver::Waits,
-        permit: tokio::sync::OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
     ) -> Response<Body> {
         let limits = &self.shared.config.limits;
         let wire = target.wire;

@@ -87,12 +87,7 @@ impl Proxy {
 
     /// Waits until everything that has happened is stored, at most so long.
     pub async fn settle(&self, limit: Duration) {
-        let waited = async {
-            while self.shared.archive.waiting_bytes() > 0 {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        };
-        let _ = tokio::time::timeout(limit, waited).await;
+        let _ = tokio::time::timeout(limit, self.shared.archive.drained()).await;
     }
 
     /// Ends it: requests that are under way may finish within the limit, updates are given up, everything is stored.

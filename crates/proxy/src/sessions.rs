@@ -98,7 +98,6 @@ impl From<OutlineError> for Untracked {
 }
 
 /// What is known of a request before its session is.
-#[derive(Clone)]
 pub(crate) struct Asked {
     pub(crate) tenant: Tenant,
     pub(crate) incoming: Incoming,

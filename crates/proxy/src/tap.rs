@@ -92,7 +92,7 @@ impl Tap {
         let chunk = match self.chunks.poll_next_unpin(context) {
             Poll::Ready(chunk) => chunk,
             Poll::Pending => {
-                if self.idle.as_mut().poll_elapsed(context).is_pending() {
+                if self.idle.as_mut().poll(context).is_pending() {
                     return Poll::Pending;
                 }
                 self.end(Ended::BrokenOff);
@@ -134,16 +134,6 @@ impl Tap {
                 chunks: (self.seen_bytes <= self.bytes_max).then_some(chunks),
             });
         }
-    }
-}
-
-trait Elapsed {
-    fn poll_elapsed(self, context: &mut Context<'_>) -> Poll<()>;
-}
-
-impl Elapsed for std::pin::Pin<&mut Sleep> {
-    fn poll_elapsed(self, context: &mut Context<'_>) -> Poll<()> {
-        Future::poll(self, context)
     }
 }
 

@@ -156,6 +156,27 @@ fn merged(events: Vec<EventRow>, usage: Vec<UsageRow>) -> Vec<Row> {
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
+/// The rows behind the `read` ones, a page at a time, up to as many as are looked at.
+async fn behind<T, F>(read: &mut u64, page: impl Fn(Page) -> F) -> Result<Vec<T>, StoreError>
+where
+    F: Future<Output = Result<Vec<T>, StoreError>>,
+{
+    let mut all = Vec::new();
+    loop {
+        let rows = page(Page {
+            skip: *read,
+            limit: PAGE_ROWS,
+        })
+        .await?;
+        *read += rows.len() as u64;
+        let is_last = rows.len() < PAGE_ROWS as usize || *read >= ROWS_MAX;
+        all.extend(rows);
+        if is_last {
+            return Ok(all);
+        }
+    }
+}
+
 impl Proxy {
     /// The figures of a session.
     pub(super) async fn figures(&self, info: &SessionInfo) -> Result<Sums, StoreError> {
@@ -185,33 +206,8 @@ impl Proxy {
         fold: &mut Fold,
     ) -> Result<Vec<Row>, StoreError> {
         let store = &self.shared.store;
-        let (mut events, mut usage) = (Vec::new(), Vec::new());
-        loop {
-            let page = Page {
-                skip: fold.events_read,
-                limit: PAGE_ROWS,
-            };
-            let rows = store.events(id, page).await?;
-            fold.events_read += rows.len() as u64;
-            let is_last = rows.len() < PAGE_ROWS as usize || fold.events_read >= ROWS_MAX;
-            events.extend(rows);
-            if is_last {
-                break;
-            }
-        }
-        loop {
-            let page = Page {
-                skip: fold.usage_read,
-                limit: PAGE_ROWS,
-            };
-            let rows = store.usage(id, page).await?;
-            fold.usage_read += rows.len() as u64;
-            let is_last = rows.len() < PAGE_ROWS as usize || fold.usage_read >= ROWS_MAX;
-            usage.extend(rows);
-            if is_last {
-                break;
-            }
-        }
+        let events = behind(&mut fold.events_read, |page| store.events(id, page)).await?;
+        let usage = behind(&mut fold.usage_read, |page| store.usage(id, page)).await?;
         Ok(merged(events, usage))
     }
 

@@ -77,8 +77,16 @@ pub(crate) struct Settled {
     pub(crate) body: Option<String>,
     pub(crate) plan: Option<Plan>,
     pub(crate) outline: Outline,
+    lead: Vec<Span>,
+    spans: Vec<Span>,
     pub(crate) has_swapped: bool,
-    pub(crate) messages: usize,
+}
+
+impl Settled {
+    /// Messages of the request.
+    pub(crate) fn messages(&self) -> usize {
+        self.spans.len()
+    }
 }
 
 /// How far back a request may go for it to be the same session still.
@@ -143,34 +151,46 @@ impl Tracked {
         }
         state.number += 1;
         state.in_flight += 1;
+        let lead = incoming.lead.clone();
+        let taken = self.planned(&mut state, at, outline, lead, spans);
+        Ok(Planned::Taken(Box::new(taken)))
+    }
+
+    /// Asks the engine what the last request is made of.
+    fn planned(
+        self: &Arc<Self>,
+        state: &mut State,
+        at: Time,
+        outline: Outline,
+        lead: Vec<Span>,
+        spans: Vec<Span>,
+    ) -> Taken {
         state.plan = None;
         // The one before, if it still waits, is overtaken.
         state.waiting = None;
         state.engine.handle(at, Input::RequestWanted);
-        self.drain(&mut state);
-        let number = state.number;
+        self.drain(state);
         let plan = state.plan.clone();
         let later = plan.is_none().then(|| {
             let (told, later) = oneshot::channel();
             state.waiting = Some(told);
             later
         });
-        Ok(Planned::Taken(Box::new(Taken {
-            number,
+        Taken {
+            number: state.number,
             outline,
-            lead: incoming.lead.clone(),
+            lead,
             spans,
             plan,
             later,
             has_swapped: std::mem::take(&mut state.has_swapped),
-        })))
+        }
     }
 
     /// The provider says that the request is too large: what is to be sent instead, if anything smaller can be.
     pub(crate) fn too_large(
         self: &Arc<Self>,
         settled: &Settled,
-        incoming: &Incoming,
         window: Option<u64>,
     ) -> Option<Box<Taken>> {
         let mut state = self.state();
@@ -178,30 +198,10 @@ impl Tracked {
             return None;
         }
         let at = self.shared.clock.now();
-        state.plan = None;
         state.engine.handle(at, Input::Overflowed { window });
-        state.engine.handle(at, Input::RequestWanted);
-        self.drain(&mut state);
-        let plan = state.plan.clone();
-        let later = plan.is_none().then(|| {
-            let (told, later) = oneshot::channel();
-            state.waiting = Some(told);
-            later
-        });
-        let mut spans = Vec::new();
-        let mut reader = incoming.reader.clone();
-        while let Ok(Some(span)) = reader.next() {
-            spans.push(span);
-        }
-        Some(Box::new(Taken {
-            number: settled.number,
-            outline: settled.outline.clone(),
-            lead: incoming.lead.clone(),
-            spans,
-            plan,
-            later,
-            has_swapped: state.has_swapped,
-        }))
+        let (outline, lead) = (settled.outline.clone(), settled.lead.clone());
+        let taken = self.planned(&mut state, at, outline, lead, settled.spans.clone());
+        Some(Box::new(taken))
     }
 
     /// Waits for the plan of a request if there is none yet, as long as a draft may take, and writes what it says.
@@ -223,7 +223,7 @@ impl Tracked {
                 Ok(Err(_)) => None,
                 Err(_) => self.waited_enough(number),
             };
-            has_swapped |= self.state().has_swapped;
+            has_swapped |= std::mem::take(&mut self.state().has_swapped);
         }
         let body = plan
             .as_ref()
@@ -233,8 +233,9 @@ impl Tracked {
             body,
             plan,
             outline,
+            lead,
+            spans,
             has_swapped,
-            messages: spans.len(),
         }
     }
 
