@@ -18,6 +18,7 @@ mod error;
 mod formats;
 mod input;
 mod inspect;
+mod listening;
 mod man;
 mod model;
 mod models;

@@ -4,7 +4,6 @@ mod file;
 pub(crate) mod run;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,15 +14,16 @@ use throughline::store::{Durability, SqliteStore, SqliteStoreOptions, Store};
 use throughline_proxy::config::{Mode, Operator, Route, Tenants, Updates};
 use throughline_proxy::{Config, Proxy, Tls};
 use throughline_transcript::wire::Wire;
-use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::serve::{LogFormat, ModeChoice, Proxying, Serve};
 use crate::error::{Ending, Failure, Kind, reason};
+use crate::listening::Endings;
 use crate::output::Console;
-use crate::{config, model, runtime, storage};
+use crate::{config, listening, model, runtime, storage};
 
+/// Where it listens if nobody says otherwise.
+const USUAL: &str = "127.0.0.1:8787";
 /// How long answers that are under way may take to end.
 const END_WAIT: Duration = Duration::from_secs(30);
 
@@ -57,23 +57,8 @@ async fn served(
     console: &Console,
 ) -> Result<(), Failure> {
     let address = &arguments.listen;
-    let cannot_listen = |error: &io::Error| {
-        let failure = Failure::new(
-            Kind::Arguments,
-            format!("cannot listen on {address}: {}", reason(error)),
-        );
-        match error.kind() {
-            io::ErrorKind::AddrInUse => failure.hint("port 0 takes a free one"),
-            _ => failure.hint("give an address of this machine and a port, such as 127.0.0.1:8787"),
-        }
-    };
-    let listener = TcpListener::bind(address)
-        .await
-        .map_err(|error| cannot_listen(&error))?;
-    let bound = listener
-        .local_addr()
-        .map_err(|error| cannot_listen(&error))?;
-    if !is_loopback(bound) && config.token.is_none() {
+    let (listener, bound) = listening::bind(address, USUAL).await?;
+    if !bound.ip().is_loopback() && config.token.is_none() {
         return Err(Failure::new(
             Kind::Arguments,
             format!("{bound} can be reached from other machines, and there is no token"),
@@ -83,13 +68,7 @@ async fn served(
     let mode = config.mode;
     let proxy = start(config, arguments.data.as_deref()).await?;
     let shutdown = CancellationToken::new();
-    let [mut interrupt, mut terminate] = match [
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::terminate()),
-    ] {
-        [Ok(interrupt), Ok(terminate)] => [interrupt, terminate],
-        [Err(error), _] | [_, Err(error)] => return Err(cannot_listen(&error)),
-    };
+    let mut endings = Endings::of(address, USUAL)?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     console.print(&format!(
         "listening on {scheme}://{bound} (ANTHROPIC_BASE_URL={scheme}://{bound} OPENAI_BASE_URL={scheme}://{bound}/v1), mode {}\n\
@@ -100,23 +79,15 @@ async fn served(
     tokio::pin!(serving);
     tokio::select! {
         () = &mut serving => return Ok(()),
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+        () = endings.wanted() => {}
     }
     console.note("ending: answers that are under way may finish; Ctrl-C again ends at once");
     shutdown.cancel();
     tokio::select! {
         () = serving => {}
-        _ = interrupt.recv() => {}
+        () = endings.interrupted() => {}
     }
     Ok(())
-}
-
-fn is_loopback(address: SocketAddr) -> bool {
-    match address.ip() {
-        IpAddr::V4(ip) => ip.is_loopback(),
-        IpAddr::V6(ip) => ip.is_loopback(),
-    }
 }
 
 /// A proxy whose sessions are in `data`, or where all sessions of the user are.

@@ -8,14 +8,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use throughline_simulator::{Latency, Options, Recording, SimulatedProvider, serve};
-use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::{Simulate, SimulatedLatency};
 use crate::error::{Ending, Failure, Kind, reason};
+use crate::listening::Endings;
 use crate::output::Console;
-use crate::{model, runtime};
+use crate::{listening, model, runtime};
+
+/// Where it listens if nobody says otherwise.
+const USUAL: &str = "127.0.0.1:8484";
 
 pub(crate) fn run(arguments: &Simulate, console: &Console) -> Result<Ending, Failure> {
     let options = options(arguments)?;
@@ -95,30 +97,9 @@ async fn served(
     console: &Console,
 ) -> Result<(), Failure> {
     let address = &arguments.listen;
-    let cannot_listen = |error: &io::Error| {
-        let failure = Failure::new(
-            Kind::Arguments,
-            format!("cannot listen on {address}: {}", reason(error)),
-        );
-        match error.kind() {
-            io::ErrorKind::AddrInUse => failure.hint("port 0 takes a free one"),
-            _ => failure.hint("give an address of this machine and a port, such as 127.0.0.1:8484"),
-        }
-    };
-    let listener = TcpListener::bind(address)
-        .await
-        .map_err(|error| cannot_listen(&error))?;
-    let bound = listener
-        .local_addr()
-        .map_err(|error| cannot_listen(&error))?;
+    let (listener, bound) = listening::bind(address, USUAL).await?;
     let shutdown = CancellationToken::new();
-    let [mut interrupt, mut terminate] = match [
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::terminate()),
-    ] {
-        [Ok(interrupt), Ok(terminate)] => [interrupt, terminate],
-        [Err(error), _] | [_, Err(error)] => return Err(cannot_listen(&error)),
-    };
+    let mut endings = Endings::of(address, USUAL)?;
     console.print(&format!(
         "listening on http://{bound} (ANTHROPIC_BASE_URL=http://{bound} OPENAI_BASE_URL=http://{bound}/v1, any key)\n"
     ))?;
@@ -132,8 +113,7 @@ async fn served(
     tokio::select! {
         // It only ends when it is told to.
         () = &mut serving => return Ok(()),
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+        () = endings.wanted() => {}
     }
     shutdown.cancel();
     serving.await;
