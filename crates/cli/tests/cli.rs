@@ -90,7 +90,12 @@ fn run(arguments: &[&str]) -> Output {
 }
 
 fn run_with_input(arguments: &[&str], input: &[u8]) -> Output {
-    let mut child = command(arguments)
+    fed(&mut command(arguments), input)
+}
+
+/// Runs a command that reads this from a pipe.
+fn fed(command: &mut Command, input: &[u8]) -> Output {
+    let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -1,11 +1,10 @@
 //! `throughline chat`, in a terminal and in a pipe.
 
-use std::io::Write;
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::Output;
 
 use crate::pty::Terminal;
-use crate::{command, stderr, stdout};
+use crate::{command, fed, stderr, stdout};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_throughline");
 const SIMULATED: [&str; 5] = ["chat", "--model", "simulated", "--window", "20000"];
@@ -72,17 +71,7 @@ impl Home {
             .chain(arguments)
             .copied()
             .collect();
-        let mut child = command(&all)
-            .envs(self.variables())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stdin = child.stdin.take().unwrap();
-        let _ = stdin.write_all(input.as_bytes());
-        drop(stdin);
-        child.wait_with_output().unwrap()
+        fed(command(&all).envs(self.variables()), input.as_bytes())
     }
 
     /// A chat with whom the arguments say, without a terminal.

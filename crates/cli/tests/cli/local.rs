@@ -5,13 +5,11 @@
 //! The window should be small (3,072 tokens are right), so that it is soon full.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
-use std::process::Stdio;
 
 use serde_json::Value;
 
 use crate::settings::User;
-use crate::{stderr, stdout};
+use crate::{fed, stderr, stdout};
 
 const CORRECTION: &str =
     "No, that is wrong: the deploy region is eu-north-3, not us-east-1. Never write to stdout.";
@@ -62,20 +60,12 @@ fn a_piped_chat_goes_past_the_window_of_a_real_server() {
     ] {
         user.printed(&["config", "set", key, value]);
     }
-    let mut child = user
-        .command(&["chat"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    writeln!(stdin, "{CORRECTION}").unwrap();
-    for number in 0..PASTED {
-        writeln!(stdin, "{}", pasted(number)).unwrap();
-    }
-    drop(stdin);
-    let output = child.wait_with_output().unwrap();
+    let pasted = (0..PASTED).map(pasted);
+    let lines: Vec<String> = std::iter::once(CORRECTION.to_owned())
+        .chain(pasted)
+        .collect();
+    let said = lines.join("\n") + "\n";
+    let output = fed(&mut user.command(&["chat"]), said.as_bytes());
     println!("answers\n{}", stdout(&output));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(!stderr(&output).contains("error"), "{}", stderr(&output));

@@ -1,13 +1,13 @@
 //! `throughline serve` and `throughline run` as processes: set-up, a program behind it, and being killed.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::simulate::Running;
+use crate::simulate::{Running, listening};
 use crate::{command, stderr, stdout};
 
 /// A proxy in a process of its own.
@@ -37,17 +37,10 @@ impl Proxied {
             .stderr(Stdio::inherit())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        let rest = line.strip_prefix("listening on http://").unwrap();
-        let (address, hint) = rest.split_once(' ').unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let (address, hint) = listening(&mut output);
         assert!(hint.starts_with(&format!("(ANTHROPIC_BASE_URL=http://{address} ")));
-        Self {
-            address: address.to_owned(),
-            child,
-        }
+        Self { address, child }
     }
 
     fn kill(mut self) {

@@ -1,15 +1,14 @@
 //! `throughline config`, `doctor` and `models --provider`: what is settled, and whether it works.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
 use crate::simulate::Running;
-use crate::{command, stderr, stdout};
+use crate::{command, fed, stderr, stdout};
 
 /// A user whom nobody else's settings and keys reach.
 pub(crate) struct User {
@@ -58,18 +57,7 @@ impl User {
 
     /// With something that comes from a pipe.
     pub(crate) fn piped(&self, arguments: &[&str], input: &str) -> Output {
-        let mut child = self
-            .command(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stdin = child.stdin.take().unwrap();
-        // A program that ends early closes its input.
-        let _ = stdin.write_all(input.as_bytes());
-        drop(stdin);
-        child.wait_with_output().unwrap()
+        fed(&mut self.command(arguments), input.as_bytes())
     }
 
     #[track_caller]

@@ -7,6 +7,15 @@ use std::process::{Child, ChildStdout, Stdio};
 
 use crate::{command, stderr};
 
+/// Where a command says that it listens, and what it says behind that.
+pub(crate) fn listening(output: &mut impl BufRead) -> (String, String) {
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    let rest = line.strip_prefix("listening on http://").unwrap();
+    let (address, hint) = rest.split_once(' ').unwrap();
+    (address.to_owned(), hint.to_owned())
+}
+
 pub(crate) struct Running {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -23,10 +32,7 @@ impl Running {
             .spawn()
             .unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        output.read_line(&mut line).unwrap();
-        let rest = line.strip_prefix("listening on http://").unwrap();
-        let (address, hint) = rest.split_once(' ').unwrap();
+        let (address, hint) = listening(&mut output);
         assert_eq!(
             hint,
             format!(
@@ -34,7 +40,7 @@ impl Running {
             )
         );
         Self {
-            address: address.to_owned(),
+            address,
             child,
             output,
         }

@@ -72,6 +72,15 @@ impl Wires {
         }
         (client, upstream)
     }
+
+    /// The same, and the first chunk of the answer has come.
+    async fn begun(&self) -> (TcpStream, TcpStream) {
+        let (mut client, mut upstream) = self.asked().await;
+        let first = format!("{HEAD}{}", chunk("event: ping\ndata: {}\n\n"));
+        upstream.write_all(first.as_bytes()).await.unwrap();
+        until(&mut client, "ping").await;
+        (client, upstream)
+    }
 }
 
 const HEAD: &str =
@@ -116,13 +125,7 @@ async fn no_chunk_waits_for_the_next() {
 #[tokio::test]
 async fn a_cut_reaches_the_client_as_a_cut() {
     let wires = Wires::new().await;
-    let (mut client, mut upstream) = wires.asked().await;
-    upstream.write_all(HEAD.as_bytes()).await.unwrap();
-    upstream
-        .write_all(chunk("event: ping\ndata: {}\n\n").as_bytes())
-        .await
-        .unwrap();
-    until(&mut client, "ping").await;
+    let (mut client, upstream) = wires.begun().await;
     drop(upstream);
     let mut rest = Vec::new();
     // Either an error or an end, but not the chunk that ends a body.
@@ -133,13 +136,7 @@ async fn a_cut_reaches_the_client_as_a_cut() {
 #[tokio::test]
 async fn a_client_that_hangs_up_ends_the_upstreams_answer() {
     let wires = Wires::new().await;
-    let (mut client, mut upstream) = wires.asked().await;
-    upstream.write_all(HEAD.as_bytes()).await.unwrap();
-    upstream
-        .write_all(chunk("event: ping\ndata: {}\n\n").as_bytes())
-        .await
-        .unwrap();
-    until(&mut client, "ping").await;
+    let (client, mut upstream) = wires.begun().await;
     drop(client);
     let ended = async {
         loop {
@@ -163,13 +160,7 @@ async fn a_client_that_hangs_up_ends_the_upstreams_answer() {
 #[tokio::test]
 async fn an_answer_under_way_finishes_when_the_proxy_ends() {
     let wires = Wires::new().await;
-    let (mut client, mut upstream) = wires.asked().await;
-    upstream.write_all(HEAD.as_bytes()).await.unwrap();
-    upstream
-        .write_all(chunk("event: ping\ndata: {}\n\n").as_bytes())
-        .await
-        .unwrap();
-    until(&mut client, "ping").await;
+    let (mut client, mut upstream) = wires.begun().await;
     wires.shutdown.cancel();
     upstream
         .write_all(format!("{}0\r\n\r\n", chunk("event: last\ndata: {}\n\n")).as_bytes())
