@@ -7,7 +7,7 @@
 pub(crate) mod address;
 mod knock;
 pub(crate) mod local;
-mod provider;
+pub(crate) mod provider;
 
 use std::env;
 use std::sync::Arc;

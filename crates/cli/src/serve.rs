@@ -17,6 +17,8 @@ use throughline_transcript::wire::Wire;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::serve::{LogFormat, ModeChoice, Proxying, Serve};
+use crate::connect::address::{Fault, fault};
+use crate::connect::provider::Provider;
 use crate::error::{Ending, Failure, Kind, reason};
 use crate::listening::Endings;
 use crate::output::Console;
@@ -147,18 +149,13 @@ fn apply(proxying: &Proxying, config: &mut Config) -> Result<(), Failure> {
 
 /// An address that requests can be sent to, with no credential in it.
 fn address(name: &str, url: &str) -> Result<String, Failure> {
-    let wrong = |what: &str| {
-        Failure::new(Kind::Arguments, format!("{name}: {what}"))
-            .hint("give an address such as https://api.anthropic.com or http://127.0.0.1:8080")
+    let what = match fault(url) {
+        None => return Ok(url.to_owned()),
+        Some(Fault::User | Fault::Query) => "keys do not belong into an address",
+        Some(Fault::NoAddress) => "that is no address of a server",
     };
-    let uri: http::Uri = url.parse().map_err(|_| wrong("that is no address"))?;
-    if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none() {
-        return Err(wrong("that is no address of a server"));
-    }
-    if uri.authority().is_some_and(|it| it.as_str().contains('@')) || uri.query().is_some() {
-        return Err(wrong("keys do not belong into an address"));
-    }
-    Ok(url.to_owned())
+    Err(Failure::new(Kind::Arguments, format!("{name}: {what}"))
+        .hint("give an address such as https://api.anthropic.com or http://127.0.0.1:8080"))
 }
 
 /// Who makes memories.
@@ -168,12 +165,8 @@ fn updates(who: &str, config: &Config) -> Result<Updates, Failure> {
         "client" => return Ok(Updates::Client),
         _ => {}
     }
-    let is_anthropic = config
-        .catalogue
-        .find(who)
-        .map_or(who.starts_with("claude"), |model| {
-            model.provider.to_lowercase().contains("anthropic")
-        });
+    let is_anthropic = Provider::of_model(who, &config.catalogue)
+        .is_some_and(|provider| provider.wire == Wire::Anthropic);
     let (wire, base_url) = if is_anthropic {
         (Wire::Anthropic, config.upstreams.anthropic.clone())
     } else {

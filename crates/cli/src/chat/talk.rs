@@ -467,8 +467,8 @@ fn names(tools: Option<&Raw>) -> Vec<String> {
 }
 
 fn name(tool: &Raw) -> Option<String> {
-    let of = |tool: &Raw| tool.string_field("name").map(|name| name.to_string());
-    of(tool).or_else(|| tool.field("function").and_then(|function| of(&function)))
+    let of = |tool: &Raw| tool.string_field("name");
+    of(tool).or_else(|| of(&tool.field("function")?))
 }
 
 /// What a session that is gone on with has other than what was asked for: its tools are those with which it began.

@@ -2,22 +2,27 @@
 
 use http::Uri;
 
-/// Whether requests can go there. What is wrong with it is said without the address: there may be a key in it, and errors
-/// are shown to others.
-pub(crate) fn check(base_url: &str) -> Result<(), String> {
+/// Why requests cannot go to an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// There may be a user and a password in it.
+    User,
+    /// There may be a key behind it.
+    Query,
+    /// It is no address of the web.
+    NoAddress,
+}
+
+/// What is wrong with an address, if anything is.
+pub(crate) fn fault(base_url: &str) -> Option<Fault> {
     let text = base_url.trim();
     let after_scheme = text.split_once("://").map_or("", |(_, rest)| rest);
     let authority = after_scheme.split(['/', '?', '#']).next();
     if authority.is_some_and(|authority| authority.contains('@')) {
-        return Err(
-            "an address has no user and no password in it: `credential` says where the key is"
-                .to_owned(),
-        );
+        return Some(Fault::User);
     }
     if text.contains(['?', '#']) {
-        return Err(
-            "an address ends before ? and #: `credential` says where the key is".to_owned(),
-        );
+        return Some(Fault::Query);
     }
     let uri: Option<Uri> = text.parse().ok();
     let is_address = uri.is_some_and(|uri| {
@@ -29,13 +34,23 @@ pub(crate) fn check(base_url: &str) -> Result<(), String> {
                 authority.port_u16().is_some() == has_port
             })
     });
-    match is_address {
-        true => Ok(()),
-        false => Err(
+    (!is_address).then_some(Fault::NoAddress)
+}
+
+/// Whether requests can go there. What is wrong with it is said without the address: there may be a key in it, and errors
+/// are shown to others.
+pub(crate) fn check(base_url: &str) -> Result<(), String> {
+    let said = match fault(base_url) {
+        None => return Ok(()),
+        Some(Fault::User) => {
+            "an address has no user and no password in it: `credential` says where the key is"
+        }
+        Some(Fault::Query) => "an address ends before ? and #: `credential` says where the key is",
+        Some(Fault::NoAddress) => {
             "an address is needed that begins with http:// or https://, such as http://127.0.0.1:8080"
-                .to_owned(),
-        ),
-    }
+        }
+    };
+    Err(said.to_owned())
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub(crate) struct Provider {
     pub(super) base_url: &'static str,
     /// Another address, as the provider's own tools read it.
     pub(super) base_url_variable: Option<&'static str>,
-    pub(super) wire: Wire,
+    pub(crate) wire: Wire,
     /// Where its tools look for the key.
     pub(super) variable: &'static str,
     /// The model where nobody says one.
@@ -69,7 +69,7 @@ pub(super) fn variables() -> String {
 
 impl Provider {
     /// Whose model this is.
-    pub(super) fn of_model(model: &str, catalogue: &Catalogue) -> Option<&'static Self> {
+    pub(crate) fn of_model(model: &str, catalogue: &Catalogue) -> Option<&'static Self> {
         let name = match catalogue.find(model) {
             Some(known) => known.provider.as_str(),
             // Newer than the catalogue.

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use throughline_proxy::Config;
 use throughline_proxy::config::{Mode, Route, Tenants};
 
+use crate::arguments::tokens::WINDOW_MIN;
 use crate::error::{Failure, Kind};
 use crate::{input, model};
 
@@ -101,10 +102,10 @@ impl Settings {
             config.catalogue = Arc::new(model::catalogue(Some(path))?);
         }
         if let Some(window) = self.window {
-            if window < 1000 {
+            if window < WINDOW_MIN as u64 {
                 return Err(
                     Failure::new(Kind::Arguments, format!("a window of {window} tokens"))
-                        .hint("a window has at least 1000 tokens"),
+                        .hint(format!("a window has at least {WINDOW_MIN} tokens")),
                 );
             }
             config.window = Some(window);
