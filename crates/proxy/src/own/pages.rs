@@ -15,6 +15,7 @@ use super::edit::Change;
 use super::form::Fields;
 use super::gate::{self, Shut};
 use super::messages::{Extent, item_of};
+use super::read::MemoryView;
 use super::render::{Frame, problem, see, shown};
 use super::view::{Detail, Session};
 use super::{ROOT, api, chart};
@@ -158,7 +159,8 @@ impl Proxy {
 
     async fn session_page(&self, id: &SessionId, frame: &Frame) -> Answer {
         let info = self.info(id).await?;
-        let (session, detail) = self.of_session(id).await?;
+        let session = self.session_view(&info).await?;
+        let detail = self.detail(id).await?;
         let timeline = self.timeline(&info).await?;
         let charts = [WIDE, NARROW].map(|width| chart::draw(&timeline, width));
         let [wide, narrow] = charts.map(Value::from_safe_string);
@@ -195,13 +197,13 @@ impl Proxy {
             .filter(|against| Some(*against) != version);
         let (memory, diff, read) = match version {
             Some(version) => {
-                let memory = self.memory_view(id, version).await?;
+                let (row, memory) = self.memory_at(id, version).await?;
                 let diff = match against {
                     Some(against) => Some(self.diff_view(id, against, version).await?),
                     None => None,
                 };
-                let (_, read) = self.memory_at(id, version).await?;
-                (Some(memory), diff, Some(markdown::render(&read)))
+                let read = markdown::render(&memory);
+                (Some(MemoryView::of(&row, &memory)), diff, Some(read))
             }
             None => (None, None, None),
         };

@@ -22,6 +22,15 @@ pub(super) struct MemoryView {
     pub(super) sections: Vec<SectionView>,
 }
 
+impl MemoryView {
+    pub(super) fn of(row: &MemoryRow, memory: &Memory) -> Self {
+        Self {
+            version: VersionView::from(row),
+            sections: sections(memory),
+        }
+    }
+}
+
 /// What a swap would do now.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct PreviewView {
@@ -113,10 +122,7 @@ impl Proxy {
         version: u64,
     ) -> Result<MemoryView, StoreError> {
         let (row, memory) = self.memory_at(id, version).await?;
-        Ok(MemoryView {
-            version: VersionView::from(&row),
-            sections: sections(&memory),
-        })
+        Ok(MemoryView::of(&row, &memory))
     }
 
     pub(super) async fn diff_view(
