@@ -7,6 +7,7 @@
 mod checkpoint;
 mod connect;
 mod delete;
+mod group;
 mod read;
 mod reserve;
 mod search;
@@ -33,6 +34,8 @@ use crate::session::{NewSession, SessionId, SessionInfo};
 use crate::store::{Durability, Loaded, Page, Store, Writer};
 use crate::usage::{EventRow, UsageRow};
 use checkpoint::Checkpoints;
+use group::Commits;
+use read::SessionRow;
 use reserve::Reserve;
 
 /// Takes the right to write at once, so that no commit fails half way because another came between.
@@ -52,6 +55,7 @@ struct Inner {
     /// One connection: SQLite has one writer at a time, and waiting here is fairer than waiting there.
     writing: SqlitePool,
     reading: SqlitePool,
+    commits: Commits,
     checkpoints: Checkpoints,
     /// Where it may be changed.
     reserve: Option<Reserve>,
@@ -179,23 +183,6 @@ impl Inner {
         }
     }
 
-    async fn commit(
-        &self,
-        id: &SessionId,
-        at_ms: i64,
-        changes: &[Change],
-    ) -> Result<Counts, StoreError> {
-        limits::check_changes(changes)?;
-        let mut transaction = self.begin().await?;
-        let counts = write::commit(self, &mut transaction, id, at_ms, changes).await?;
-        transaction
-            .commit()
-            .await
-            .map_err(|error| self.error(error))?;
-        self.checkpoints.committed(changes);
-        Ok(counts)
-    }
-
     async fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
         let mut transaction = self.begin().await?;
         delete::delete(self, &mut transaction, id).await?;
@@ -286,6 +273,7 @@ impl Store for SqliteStore {
         Ok(Box::new(SqliteWriter {
             store: self.clone(),
             id: id.clone(),
+            known: None,
             _lease: lease,
         }))
     }
@@ -385,6 +373,8 @@ impl Store for SqliteStore {
 struct SqliteWriter {
     store: SqliteStore,
     id: SessionId,
+    /// How the last commit left the session: nobody else can change it meanwhile.
+    known: Option<SessionRow>,
     _lease: Lease,
 }
 
@@ -395,7 +385,13 @@ impl Writer for SqliteWriter {
     }
 
     async fn commit(&mut self, at_ms: i64, changes: Vec<Change>) -> Result<Counts, StoreError> {
-        self.store.inner.commit(&self.id, at_ms, &changes).await
+        limits::check_changes(&changes)?;
+        self.store.inner.writable()?;
+        let known = self.known.take();
+        let session = group::commit(&self.store.inner, &self.id, known, at_ms, changes).await?;
+        let counts = session.counts;
+        self.known = Some(session);
+        Ok(counts)
     }
 
     async fn load(&mut self) -> Result<Loaded, StoreError> {

@@ -13,6 +13,7 @@ use sqlx::sqlite::{
 use tempfile::TempDir;
 
 use super::checkpoint::Checkpoints;
+use super::group::Commits;
 use super::reserve::Reserve;
 use super::{Access, Inner, SqliteStoreOptions};
 use crate::error::{ErrorKind, StoreError};
@@ -31,6 +32,8 @@ const OPENING_WAIT: Duration = Duration::from_secs(60);
 const LOG_PAGES_MAX: u64 = 8_192;
 /// The log is cut to this size when it begins anew.
 const LOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Statements that a connection keeps prepared. A batch of those that write takes about 100 KB.
+const STATEMENTS_KEPT: usize = 24;
 /// SQLite's own, and what the file is made with.
 const PAGE_BYTES: u64 = 4096;
 
@@ -81,6 +84,7 @@ async fn open_to_read(path: &Path, options: &SqliteStoreOptions) -> Result<Inner
         access: Access::ReadOnly,
         writing,
         reading,
+        commits: Commits::default(),
         checkpoints,
         reserve: None,
         _copy: copy,
@@ -165,6 +169,7 @@ async fn connect_to_write(path: &Path, options: &SqliteStoreOptions) -> Result<I
         access: Access::ReadWrite,
         writing,
         reading,
+        commits: Commits::default(),
         checkpoints,
         reserve: None,
         _copy: None,
@@ -195,6 +200,7 @@ fn connect_options(path: &Path, options: &SqliteStoreOptions) -> SqliteConnectOp
         .filename(path)
         .busy_timeout(Duration::from_millis(options.busy_wait_ms))
         .synchronous(synchronous)
+        .statement_cache_capacity(STATEMENTS_KEPT)
         // What a user deletes is overwritten, not only forgotten.
         .pragma("secure_delete", "ON")
         .pragma("temp_store", "MEMORY")

@@ -18,6 +18,7 @@ use crate::store::{Loaded, Page};
 use crate::usage::{EventRow, Purpose, UsageRow, UsageSum, UsageTotals};
 
 /// A session's row.
+#[derive(Debug, Clone)]
 pub(super) struct SessionRow {
     pub(super) key: i64,
     pub(super) info: SessionInfo,

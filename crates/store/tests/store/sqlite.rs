@@ -198,3 +198,58 @@ async fn the_room_of_deleted_sessions_is_given_back() {
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].session, id("kept"));
 }
+
+/// Commits that come at the same time are made together; one that cannot be made does the others no harm.
+#[tokio::test(flavor = "multi_thread")]
+async fn commits_of_many_sessions_are_independent_of_each_other() {
+    let home = InSqlite::new(Durability::ProcessKill);
+    let store = SqliteStore::open(home.path()).await.unwrap();
+    let mut writers = Vec::new();
+    for number in 0..20 {
+        let name = format!("s{number}");
+        store.create(session(&name, 1), vec![]).await.unwrap();
+        writers.push(store.open(&id(&name), Duration::ZERO).await.unwrap());
+    }
+    for round in 0..10 {
+        let mut running = tokio::task::JoinSet::new();
+        for (number, mut writer) in writers.drain(..).enumerate() {
+            running.spawn(async move {
+                let is_wrong = (number + round) % 5 == 0;
+                let expected = if is_wrong { 1_000 } else { round as u64 };
+                let first = writer.commit(1, vec![append(expected, &["a"])]).await;
+                assert_eq!(first.is_err(), is_wrong, "{number} {round} {first:?}");
+                if is_wrong {
+                    let error = first.unwrap_err();
+                    assert!(matches!(error, StoreError::Conflict { .. }), "{error}");
+                    writer
+                        .commit(1, vec![append(round as u64, &["a"])])
+                        .await
+                        .unwrap();
+                }
+                (number, writer)
+            });
+        }
+        let mut done = running.join_all().await;
+        done.sort_by_key(|(number, _)| *number);
+        writers = done.into_iter().map(|(_, writer)| writer).collect();
+    }
+    for number in 0..20 {
+        let loaded = store.load(&id(&format!("s{number}"))).await.unwrap();
+        assert_eq!((loaded.counts.message_count, loaded.tail.len()), (10, 10));
+    }
+}
+
+/// What a caller no longer waits for is committed all the same, and the next commit knows of it.
+#[tokio::test]
+async fn a_commit_that_nobody_waits_for_is_made() {
+    let home = InSqlite::new(Durability::ProcessKill);
+    let store = SqliteStore::open(home.path()).await.unwrap();
+    store.create(session("s", 1), vec![]).await.unwrap();
+    let mut writer = store.open(&id("s"), Duration::ZERO).await.unwrap();
+    {
+        let mut commit = writer.commit(1, vec![append(0, &["a"])]);
+        assert!(futures::poll!(&mut commit).is_pending());
+    }
+    let counts = writer.commit(2, vec![append(1, &["a"])]).await.unwrap();
+    assert_eq!(counts.message_count, 2);
+}
