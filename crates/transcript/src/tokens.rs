@@ -47,8 +47,19 @@ pub const IMAGE_TOKENS: usize = 1_600;
 #[derive(Clone, Copy)]
 pub struct Counter {
     family: TokenizerFamily,
-    exact: Option<&'static Tokenizer>,
+    precision: Precision,
     image_tokens: usize,
+}
+
+/// How much is split exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Precision {
+    /// Everything, if the family's vocabulary is known.
+    Exact,
+    /// Short texts and a sample of long ones.
+    Sampled,
+    /// Nothing.
+    Scanned,
 }
 
 impl Counter {
@@ -67,14 +78,9 @@ impl Counter {
     /// Counts as the models of `family` do.
     #[must_use]
     pub fn of_family(family: TokenizerFamily) -> Self {
-        let exact = match family {
-            TokenizerFamily::Cl100k => cl100k(),
-            TokenizerFamily::O200k => o200k(),
-            TokenizerFamily::Claude1 | TokenizerFamily::Claude2 | TokenizerFamily::Other => None,
-        };
         Self {
             family,
-            exact,
+            precision: Precision::Exact,
             image_tokens: IMAGE_TOKENS,
         }
     }
@@ -94,9 +100,14 @@ impl Counter {
     /// below a megabyte.
     #[must_use]
     pub fn text(&self, text: &str) -> usize {
-        match self.exact {
-            Some(tokenizer) => exact(tokenizer, text),
-            None => estimate(self.family, text),
+        let family = self.family;
+        match self.precision {
+            Precision::Scanned => tokens_of(factor(family) * scanned(text).millitokens / 1000),
+            Precision::Exact if has_vocabulary(family) => vocabulary(family).map_or_else(
+                || estimate(family, text),
+                |tokenizer| exact(tokenizer, text),
+            ),
+            Precision::Exact | Precision::Sampled => estimate(family, text),
         }
     }
 
@@ -104,7 +115,21 @@ impl Counter {
     #[must_use]
     pub fn estimating(self) -> Self {
         Self {
-            exact: None,
+            precision: match self.precision {
+                Precision::Exact => Precision::Sampled,
+                coarser => coarser,
+            },
+            ..self
+        }
+    }
+
+    /// The same family by an estimate that needs no vocabulary, which takes tens of megabytes of memory and a moment to
+    /// make: for many conversations at a time whose providers report what was used, so that [`Calibration`] corrects it.
+    /// Within a tenth for prose, code and JSON; dense data and rare languages may be further off.
+    #[must_use]
+    pub fn scanning(self) -> Self {
+        Self {
+            precision: Precision::Scanned,
             ..self
         }
     }
@@ -112,7 +137,7 @@ impl Counter {
     /// Whether texts are counted exactly rather than estimated.
     #[must_use]
     pub fn is_exact(&self) -> bool {
-        self.exact.is_some()
+        self.precision == Precision::Exact && has_vocabulary(self.family)
     }
 
     /// The family whose tokens are counted.
@@ -126,7 +151,7 @@ impl fmt::Debug for Counter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Counter")
             .field("family", &self.family)
-            .field("is_exact", &self.is_exact())
+            .field("precision", &self.precision)
             .field("image_tokens", &self.image_tokens)
             .finish()
     }
@@ -159,16 +184,16 @@ fn factor(family: TokenizerFamily) -> u64 {
 
 fn estimate(family: TokenizerFamily, text: &str) -> usize {
     let factor = factor(family);
-    let base = match family {
-        TokenizerFamily::Cl100k => cl100k(),
-        _ => o200k(),
-    };
-    let tokens = match base {
+    let tokens = match vocabulary(family) {
         Some(tokenizer) if text.len() <= EXACT_BYTES_MAX => factor * exact(tokenizer, text) as u64,
         Some(tokenizer) => corrected(tokenizer, text, factor),
         None => factor * scanned(text).millitokens / 1000,
     };
-    usize::try_from(tokens.div_ceil(1000)).unwrap_or(usize::MAX)
+    tokens_of(tokens)
+}
+
+fn tokens_of(thousandths: u64) -> usize {
+    usize::try_from(thousandths.div_ceil(1000)).unwrap_or(usize::MAX)
 }
 
 /// Texts up to this many bytes are split exactly before the factor is applied: there is too little in them for the
@@ -233,18 +258,20 @@ fn scanned(text: &str) -> Scanned {
     sums
 }
 
-fn cl100k() -> Option<&'static Tokenizer> {
-    static TOKENIZER: OnceLock<Option<Tokenizer>> = OnceLock::new();
-    TOKENIZER
-        .get_or_init(|| Tokenizer::builtin("cl100k_base").ok())
-        .as_ref()
+/// Whether the vocabulary of the family is public.
+fn has_vocabulary(family: TokenizerFamily) -> bool {
+    matches!(family, TokenizerFamily::Cl100k | TokenizerFamily::O200k)
 }
 
-fn o200k() -> Option<&'static Tokenizer> {
-    static TOKENIZER: OnceLock<Option<Tokenizer>> = OnceLock::new();
-    TOKENIZER
-        .get_or_init(|| Tokenizer::builtin("o200k_base").ok())
-        .as_ref()
+/// The vocabulary from which the family is counted; made when it is needed first.
+fn vocabulary(family: TokenizerFamily) -> Option<&'static Tokenizer> {
+    static CL100K: OnceLock<Option<Tokenizer>> = OnceLock::new();
+    static O200K: OnceLock<Option<Tokenizer>> = OnceLock::new();
+    let (cell, name) = match family {
+        TokenizerFamily::Cl100k => (&CL100K, "cl100k_base"),
+        _ => (&O200K, "o200k_base"),
+    };
+    cell.get_or_init(|| Tokenizer::builtin(name).ok()).as_ref()
 }
 
 #[cfg(test)]

@@ -196,7 +196,7 @@ impl ModelCompactor {
         if !is_cached {
             return Style::Forked;
         }
-        let counter = Counter::reference().estimating();
+        let counter = Counter::reference().scanning();
         let fresh: usize = order
             .order
             .messages

@@ -40,6 +40,31 @@ fn openai_encodings_are_counted_exactly() {
     }
 }
 
+/// Without a vocabulary, the whole of what conversations are made of is within a tenth.
+#[test]
+fn a_scan_needs_no_vocabulary_and_comes_near() {
+    for (family, exact) in [
+        (
+            TokenizerFamily::Cl100k,
+            (|g| g.cl100k_base) as fn(&Golden) -> usize,
+        ),
+        (TokenizerFamily::O200k, |g| g.o200k_base),
+    ] {
+        let counter = Counter::of_family(family);
+        let scanning = counter.scanning();
+        assert!(counter.is_exact() && !scanning.is_exact() && !scanning.estimating().is_exact());
+        let (mut counted, mut scanned) = (0, 0);
+        for sample in golden().iter().filter(|sample| sample.text.len() > 200) {
+            counted += exact(sample);
+            let tokens = scanning.text(&sample.text);
+            scanned += tokens;
+            println!("{} {} {} {tokens}", sample.name, sample.kind, exact(sample));
+        }
+        let ratio = scanned as f64 / counted as f64;
+        assert!((0.9..1.1).contains(&ratio), "{family:?} {ratio}");
+    }
+}
+
 #[test]
 fn a_long_text_is_counted_as_exactly_as_a_short_one() {
     // Both ways of counting, below and above the size of the kept buffer.
