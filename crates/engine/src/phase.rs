@@ -5,6 +5,7 @@
 //! are signs, no more: a swap is never made for them alone if it would gain little.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytestring::ByteString;
 use throughline_memory::cues::{
@@ -181,10 +182,11 @@ impl PhaseDetector {
 
 /// The same for a word in upper and lower case.
 fn hash(word: &str) -> u64 {
-    let mut bytes = [0; 8];
-    let digest = blake3::hash(word.to_lowercase().as_bytes());
-    bytes.copy_from_slice(&digest.as_bytes()[..8]);
-    u64::from_le_bytes(bytes)
+    let mut hasher = DefaultHasher::new();
+    for character in word.chars().flat_map(char::to_lowercase) {
+        character.hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 #[cfg(test)]
