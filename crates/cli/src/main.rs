@@ -38,6 +38,11 @@ use std::process::ExitCode;
 use crate::arguments::{Arguments, Command};
 use crate::output::Console;
 
+/// The proxy makes and drops many small things of many conversations: the system's allocator takes a fifth more time for
+/// that, and keeps half as much memory again.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     error::report_panics_as_bugs();
     let arguments = Arguments::typed();

@@ -11,15 +11,30 @@ mod servers;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Barrier, OnceLock};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let role = arguments.get(1).map(String::as_str);
     match role {
+        Some("simulator") => return servers::simulator(),
         Some("upstream") => return servers::upstream(),
         Some("bare") => return servers::bare(arguments[2].parse().unwrap()),
         Some("proxy") => return servers::proxy(arguments[2].parse().unwrap(), &arguments[3]),
+        Some("load") => {
+            let (address, bytes) = (arguments[2].parse().unwrap(), arguments[3].parse().unwrap());
+            let turns = arguments
+                .get(4)
+                .map_or(TURNS, |turns| turns.parse().unwrap());
+            let latencies = Clients::start(address, bytes, turns).run(Duration::from_secs(8));
+            return println!("{} requests", latencies.len());
+        }
         _ => {}
     }
     let quick = arguments.iter().any(|argument| argument == "quick");
@@ -34,8 +49,9 @@ fn main() {
         let tracked = Server::start(&["proxy", &upstream.address.to_string(), "tracked"]);
         let rewritten = Server::start(&["proxy", &upstream.address.to_string(), "rewritten"]);
         let off = Server::start(&["proxy", &upstream.address.to_string(), "off"]);
-        // Their tables are made.
-        std::thread::sleep(Duration::from_secs(2));
+        for server in [&tracked, &rewritten, &off] {
+            server.warm_up();
+        }
         let targets = [
             ("direct", &upstream),
             ("bare", &bare),
@@ -69,6 +85,14 @@ fn main() {
                 ms(quantile(&m.streams, 0.5)),
             );
         }
+        let (rewritten, swaps) = (measured[4].latency(0.5), &measured[4].swaps);
+        println!(
+            "| {name} | a request that swaps ({} of them) | {} | {} | {} more than rewritten | | | |",
+            swaps.len(),
+            ms(quantile(swaps, 0.5)),
+            ms(quantile(swaps, 0.99)),
+            ms(quantile(swaps, 0.5).saturating_sub(rewritten)),
+        );
         println!(
             "| {name} | first sight of a session | {} | | {} | | | |",
             ms(quantile(&measured[3].first_sights, 0.5)),
@@ -82,16 +106,17 @@ fn main() {
     println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
     for (name, bytes) in [SIZES[0], SIZES[2]] {
         let tracked = Server::start(&["proxy", &upstream.address.to_string(), "tracked"]);
-        std::thread::sleep(Duration::from_secs(2));
+        tracked.warm_up();
         let mut direct = None;
         let mut bare_cpu = 0.0;
-        for (path, server) in [
-            ("direct", &upstream),
-            ("bare", &bare),
-            ("tracked", &tracked),
+        for (path, server, turns) in [
+            ("direct", &upstream, TURNS),
+            ("bare", &bare, TURNS),
+            ("tracked, conversations of 40 requests", &tracked, TURNS),
+            ("tracked, one conversation each", &tracked, usize::MAX),
         ] {
             let seconds = if quick { 2 } else { 8 };
-            let loaded = load(server, bytes, 16, Duration::from_secs(seconds));
+            let loaded = Loaded::of(server, bytes, Duration::from_secs(seconds), turns);
             let (rate, p99) = (loaded.rate, loaded.p99);
             let (direct_rate, direct_p99) = *direct.get_or_insert((rate, p99));
             if path == "bare" {
@@ -103,7 +128,7 @@ fn main() {
                 ms(p99),
                 p99.as_secs_f64() / direct_p99.as_secs_f64(),
                 loaded.cpu_ms,
-                if path == "tracked" {
+                if path.starts_with("tracked") {
                     format!("{:.2}", loaded.cpu_ms / bare_cpu)
                 } else {
                     String::new()
@@ -112,6 +137,70 @@ fn main() {
             );
         }
     }
+    beside_updates(quick);
+}
+
+/// Clients at a time.
+const CONNECTIONS: usize = 16;
+/// Requests of a conversation under load.
+const TURNS: usize = 40;
+
+/// Clients beside each other in conversations that grow fast, before the simulated provider: with memories by code alone,
+/// and by the model.
+fn beside_updates(quick: bool) {
+    let simulator = Server::start(&["simulator"]);
+    let rounds = if quick { 1 } else { 3 };
+    let mut p50 = None;
+    println!();
+    println!("| requests | p50 ms | of those without updates | p99 ms |");
+    println!("| --- | --- | --- | --- |");
+    for (name, kind) in [
+        ("with memories by code", "drafting"),
+        ("while memories are made by the model", "updating"),
+    ] {
+        let proxy = Server::start(&["proxy", &simulator.address.to_string(), kind]);
+        proxy.warm_up();
+        let threads: Vec<_> = (0..4)
+            .map(|number| {
+                let address = proxy.address;
+                std::thread::spawn(move || {
+                    (0..rounds)
+                        .flat_map(|round| growing(address, &format!("{kind} {number} {round}")))
+                        .collect::<Vec<Duration>>()
+                })
+            })
+            .collect();
+        let latencies: Vec<Duration> = threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+            .collect();
+        let middle = quantile(&latencies, 0.5);
+        let without = *p50.get_or_insert(middle);
+        println!(
+            "| {name} | {} | {:.2} | {} |",
+            ms(middle),
+            middle.as_secs_f64() / without.as_secs_f64(),
+            ms(quantile(&latencies, 0.99)),
+        );
+    }
+}
+
+/// A conversation past some windows.
+fn growing(address: SocketAddr, name: &str) -> Vec<Duration> {
+    let mut connection = Connection::open(address);
+    let mut conversation = Conversation::of(2_000, name);
+    let mut latencies = Vec::new();
+    for turn in 0..150 {
+        let answered = connection.ask(&conversation.request(false));
+        if turn > 0 {
+            latencies.push(answered.whole);
+        }
+        conversation.go_on(turn);
+        conversation.add(turn, 2_000);
+        conversation.go_on(turn);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    latencies
 }
 
 const SIZES: [(&str, usize); 3] = [("2 KB", 2_000), ("100 KB", 100_000), ("1 MB", 1_000_000)];
@@ -137,6 +226,12 @@ impl Server {
             child,
             address: line.trim().parse().unwrap(),
         }
+    }
+
+    /// Has it make its tables: the first conversations wait for them.
+    fn warm_up(&self) {
+        session(self.address, 10_000, usize::MAX, 4);
+        std::thread::sleep(Duration::from_secs(1));
     }
 
     /// Processor time so far.
@@ -174,6 +269,8 @@ impl Drop for Server {
 #[derive(Default)]
 struct Measured {
     latencies: Vec<Duration>,
+    /// Those that put another memory in the place of messages.
+    swaps: Vec<Duration>,
     first_sights: Vec<Duration>,
     first_bytes: Vec<Duration>,
     streams: Vec<Duration>,
@@ -182,6 +279,7 @@ struct Measured {
 impl Measured {
     fn add(&mut self, other: Self) {
         self.latencies.extend(other.latencies);
+        self.swaps.extend(other.swaps);
         self.first_sights.extend(other.first_sights);
         self.first_bytes.extend(other.first_bytes);
         self.streams.extend(other.streams);
@@ -197,6 +295,7 @@ fn session(address: SocketAddr, bytes: usize, round: usize, turns: usize) -> Mea
     let mut connection = Connection::open(address);
     let mut conversation = Conversation::of(bytes, &format!("{address} {round}"));
     let mut measured = Measured::default();
+    let mut epoch = None;
     for turn in 0..turns {
         let is_streaming = turn % 2 == 1;
         let request = conversation.request(is_streaming);
@@ -207,8 +306,15 @@ fn session(address: SocketAddr, bytes: usize, round: usize, turns: usize) -> Mea
             measured.first_bytes.push(answered.first_byte);
             measured.streams.push(answered.whole);
         } else if turn > 2 {
-            measured.latencies.push(answered.whole);
+            let has_swapped = answered.epoch != epoch;
+            let kind = if has_swapped {
+                &mut measured.swaps
+            } else {
+                &mut measured.latencies
+            };
+            kind.push(answered.whole);
         }
+        epoch = answered.epoch;
         conversation.go_on(turn);
         // What runs beside the session has time to end.
         std::thread::sleep(Duration::from_millis(10));
@@ -226,15 +332,7 @@ impl Conversation {
         let mut messages = format!(r#"{{"role":"user","content":"This is conversation {name}."}}"#);
         let mut index = 0;
         while messages.len() < bytes.saturating_sub(400) {
-            let size = 4_000.min(bytes - messages.len());
-            let text: String = (0..size / 40)
-                .map(|line| {
-                    format!(
-                        "line {index} {line:05}: \\\"value\\\" = {:08x}\\n",
-                        line * 7919 + index
-                    )
-                })
-                .collect();
+            let text = lines(index, 4_000.min(bytes - messages.len()));
             let result = index % 2 == 1;
             if result {
                 messages.push_str(&format!(r#",{{"role":"user","content":"{text}"}}"#));
@@ -270,6 +368,14 @@ impl Conversation {
         request
     }
 
+    /// The model says something long.
+    fn add(&mut self, turn: usize, bytes: usize) {
+        let text = lines(turn, bytes);
+        self.messages.push_str(&format!(
+            r#",{{"role":"assistant","content":[{{"type":"text","text":"{text}"}}]}},{{"role":"user","content":"Go on."}}"#
+        ));
+    }
+
     fn go_on(&mut self, turn: usize) {
         self.messages.push_str(&format!(
             r#",{{"role":"assistant","content":[{{"type":"text","text":"{}"}}]}},{{"role":"user","content":"Turn {turn}, please."}}"#,
@@ -278,9 +384,22 @@ impl Conversation {
     }
 }
 
+fn lines(index: usize, bytes: usize) -> String {
+    (0..bytes / 40)
+        .map(|line| {
+            format!(
+                "line {index} {line:05}: \\\"value\\\" = {:08x}\\n",
+                line * 7919 + index
+            )
+        })
+        .collect()
+}
+
 struct Answered {
     first_byte: Duration,
     whole: Duration,
+    /// What the proxy says of itself.
+    epoch: Option<u64>,
 }
 
 struct Connection {
@@ -323,11 +442,8 @@ impl Connection {
                 "{}",
                 String::from_utf8_lossy(&answer)
             );
-            let is_done = match head.split("content-length: ").nth(1) {
-                Some(length) => {
-                    let length: usize = length.lines().next().unwrap().trim().parse().unwrap();
-                    answer.len() >= start + length
-                }
+            let is_done = match header(&head, "content-length") {
+                Some(length) => (answer.len() - start) as u64 >= length,
                 None => answer.ends_with(b"0\r\n\r\n"),
             };
             if is_done {
@@ -335,6 +451,7 @@ impl Connection {
                 return Answered {
                     first_byte: first_byte.unwrap_or(whole),
                     whole,
+                    epoch: header(&head, "x-throughline-epoch"),
                 };
             }
         }
@@ -347,46 +464,79 @@ struct Loaded {
     cpu_ms: f64,
 }
 
-/// So many clients at a time, each in conversations of its own.
-fn load(server: &Server, bytes: usize, connections: usize, time: Duration) -> Loaded {
-    let cpu = server.cpu();
-    let address = server.address;
-    let begin = Instant::now();
-    let threads: Vec<_> = (0..connections)
-        .map(|number| {
-            std::thread::spawn(move || {
-                let mut latencies = Vec::new();
-                let mut connection = Connection::open(address);
-                let mut round = 0;
-                while begin.elapsed() < time {
-                    let name = format!("{address} load {number} {round}");
-                    let mut conversation = Conversation::of(bytes, &name);
-                    for turn in 0..40 {
-                        let request = conversation.request(false);
-                        let answered = connection.ask(&request);
-                        latencies.push(answered.whole);
-                        conversation.go_on(turn);
-                        if begin.elapsed() > time {
-                            break;
-                        }
-                    }
-                    round += 1;
-                }
-                latencies
-            })
-        })
-        .collect();
-    let latencies: Vec<Duration> = threads
-        .into_iter()
-        .flat_map(|thread| thread.join().unwrap())
-        .collect();
-    let took = begin.elapsed();
-    let cpu = server.cpu() - cpu;
-    Loaded {
-        rate: latencies.len() as f64 / took.as_secs_f64(),
-        p99: quantile(&latencies, 0.99),
-        cpu_ms: cpu.as_secs_f64() * 1000.0 / latencies.len() as f64,
+impl Loaded {
+    fn of(server: &Server, bytes: usize, time: Duration, turns: usize) -> Self {
+        let clients = Clients::start(server.address, bytes, turns);
+        let (cpu, begin) = (server.cpu(), Instant::now());
+        let latencies = clients.run(time);
+        let took = begin.elapsed();
+        let cpu = server.cpu() - cpu;
+        Self {
+            rate: latencies.len() as f64 / took.as_secs_f64(),
+            p99: quantile(&latencies, 0.99),
+            cpu_ms: cpu.as_secs_f64() * 1000.0 / latencies.len() as f64,
+        }
     }
+}
+
+/// Clients that ask one after the other, each in conversations of its own. The first requests of the first ones come
+/// before the clock runs.
+struct Clients {
+    begin: Arc<Barrier>,
+    until: Arc<OnceLock<Instant>>,
+    threads: Vec<JoinHandle<Vec<Duration>>>,
+}
+
+impl Clients {
+    fn start(address: SocketAddr, bytes: usize, turns: usize) -> Self {
+        let begin = Arc::new(Barrier::new(CONNECTIONS + 1));
+        let until = Arc::new(OnceLock::new());
+        let threads = (0..CONNECTIONS)
+            .map(|number| {
+                let (begin, until) = (Arc::clone(&begin), Arc::clone(&until));
+                std::thread::spawn(move || {
+                    let mut latencies = Vec::new();
+                    let mut connection = Connection::open(address);
+                    let name = |round: usize| format!("{address} {turns} {number} {round}");
+                    let mut conversation = Conversation::of(bytes, &name(0));
+                    connection.ask(&conversation.request(false));
+                    begin.wait();
+                    let is_over = || until.get().is_some_and(|until| Instant::now() > *until);
+                    for round in 1.. {
+                        for turn in 0..turns {
+                            if is_over() {
+                                return latencies;
+                            }
+                            conversation.go_on(turn);
+                            let answered = connection.ask(&conversation.request(false));
+                            latencies.push(answered.whole);
+                        }
+                        conversation = Conversation::of(bytes, &name(round));
+                    }
+                    latencies
+                })
+            })
+            .collect();
+        // What the first requests have left to be done beside them does not count.
+        std::thread::sleep(Duration::from_secs(1));
+        Self {
+            begin,
+            until,
+            threads,
+        }
+    }
+
+    fn run(self, time: Duration) -> Vec<Duration> {
+        self.until.get_or_init(|| Instant::now() + time);
+        self.begin.wait();
+        let threads = self.threads.into_iter();
+        threads.flat_map(|thread| thread.join().unwrap()).collect()
+    }
+}
+
+fn header(head: &str, name: &str) -> Option<u64> {
+    let line = head.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim_start_matches(':').trim().parse().ok()
 }
 
 fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {

@@ -18,6 +18,7 @@ use hyper_util::server::conn::auto::Builder;
 use throughline_providers::transport::HttpTransport;
 use throughline_proxy::config::{Mode, Updates, Upstreams};
 use throughline_proxy::{Config, Proxy, serve};
+use throughline_simulator::{Options, SimulatedProvider};
 use throughline_store::{Durability, SqliteStore, SqliteStoreOptions};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -65,6 +66,22 @@ pub(crate) fn upstream() {
                     .await;
             });
         }
+    });
+}
+
+/// The simulated provider, whose answers take no time.
+pub(crate) fn simulator() {
+    run(async {
+        let listener = listen().await;
+        let mut options = Options::new(1).without_latency();
+        options.keeps_bodies = false;
+        throughline_simulator::serve(
+            listener,
+            SimulatedProvider::new(options),
+            None,
+            CancellationToken::new(),
+        )
+        .await;
     });
 }
 
@@ -143,12 +160,16 @@ pub(crate) fn proxy(upstream: SocketAddr, kind: &str) {
             ..Upstreams::default()
         },
         // Small enough that a memory stands in each request but the first ones, or so large that none does.
-        window: Some(if kind == "rewritten" {
-            2_500
-        } else {
-            10_000_000
+        window: Some(match kind {
+            "rewritten" => 2_500,
+            "drafting" | "updating" => 20_000,
+            _ => 10_000_000,
         }),
-        updates: Updates::Code,
+        updates: if kind == "updating" {
+            Updates::Client
+        } else {
+            Updates::Code
+        },
         mode: if kind == "off" {
             Mode::Off
         } else {
