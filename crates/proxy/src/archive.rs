@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures::future::join_all;
 use throughline::driver;
 use throughline_engine::Time;
 use throughline_store::{Change, NewSession, SessionId, Store, StoreError, Writer};
@@ -22,6 +23,9 @@ use tokio::time::Instant;
 const BATCH_MAX: usize = 256;
 /// How long jobs are gathered.
 const GATHERING: Duration = Duration::from_millis(20);
+
+/// More than this is made into rows beside the requests, bytes: that takes milliseconds.
+const ASIDE_BYTES: usize = 64 * 1024;
 
 /// Stores the changes of all sessions.
 #[derive(Clone)]
@@ -308,20 +312,69 @@ impl Work {
         }
     }
 
+    /// Commits all of them side by side, so that the store can do so in one step.
     async fn commit_all(&mut self) {
+        let mut commits = Vec::new();
         for waiting in std::mem::take(&mut self.waiting) {
-            if let Some(open) = self.sessions.get_mut(&waiting.id) {
-                self.state.commits.fetch_add(1, Ordering::Relaxed);
-                let changes = waiting.changes.into_iter().map(Pending::change).collect();
-                if !store_changes(open, waiting.at, changes).await {
-                    self.state.failures.fetch_add(1, Ordering::Relaxed);
-                }
-            }
+            let open = self.sessions.get_mut(&waiting.id);
+            let writer = open.and_then(|open| open.writer.take());
+            commits.push(commit(writer, waiting));
+        }
+        for done in join_all(commits).await {
             self.state
                 .waiting_bytes
-                .fetch_sub(waiting.bytes, Ordering::Relaxed);
+                .fetch_sub(done.bytes, Ordering::Relaxed);
+            let Some(open) = self.sessions.get_mut(&done.id) else {
+                continue;
+            };
+            self.state.commits.fetch_add(1, Ordering::Relaxed);
+            match done.writer {
+                Ok(writer) => open.writer = Some(writer),
+                Err(error) => {
+                    self.state.failures.fetch_add(1, Ordering::Relaxed);
+                    if let Some(error) = error {
+                        failed(&done.id, &error, &open.health);
+                    }
+                }
+            }
         }
     }
+}
+
+struct Done {
+    id: SessionId,
+    bytes: usize,
+    /// The right to write, if it is still good for something. Otherwise nothing more of the session is stored: what is
+    /// there is whole, and the next request brings what is missing.
+    writer: Result<Box<dyn Writer>, Option<StoreError>>,
+}
+
+async fn commit(writer: Option<Box<dyn Writer>>, waiting: Waiting) -> Done {
+    let Waiting {
+        id,
+        at,
+        changes,
+        bytes,
+    } = waiting;
+    let writer = match writer {
+        None => Err(None),
+        Some(mut writer) => {
+            let changes = made(changes, bytes).await;
+            let committed = writer.commit(at.ms(), changes).await;
+            committed.map(|_| writer).map_err(Some)
+        }
+    };
+    Done { id, bytes, writer }
+}
+
+/// The changes with their rows, which for many bytes are not made where requests are answered.
+async fn made(changes: Vec<Pending>, bytes: usize) -> Vec<Change> {
+    let make = move || changes.into_iter().map(Pending::change).collect();
+    if bytes < ASIDE_BYTES {
+        return make();
+    }
+    // Only a panic keeps it from ending; then there is nothing to store, which the store refuses by its counts.
+    tokio::task::spawn_blocking(make).await.unwrap_or_default()
 }
 
 /// Waits a moment for more, so that what belongs to one exchange is one commit, and is not made while the exchange is
@@ -350,22 +403,6 @@ async fn begin(store: &dyn Store, new: NewSession, health: Health) -> Open {
         }
     };
     Open { writer, health }
-}
-
-/// False if they could not be stored. Nothing more of the session is stored then: what is there is whole, and the next
-/// request brings what is missing.
-async fn store_changes(open: &mut Open, at: Time, changes: Vec<Change>) -> bool {
-    let Some(writer) = &mut open.writer else {
-        return false;
-    };
-    match writer.commit(at.ms(), changes).await {
-        Ok(_) => true,
-        Err(error) => {
-            failed(writer.id(), &error, &open.health);
-            open.writer = None;
-            false
-        }
-    }
 }
 
 fn failed(id: &SessionId, error: &StoreError, health: &Health) {

@@ -157,6 +157,9 @@ pub struct Limits {
     pub requests_max: usize,
     /// Sessions that are kept in memory.
     pub sessions_max: usize,
+    /// Bytes of messages that are kept in memory. Beyond that, sessions that rest leave it, and are loaded with their
+    /// next request.
+    pub kept_bytes_max: u64,
     /// Bytes of messages that wait to be stored. Beyond that, requests are passed on as they are.
     pub unstored_bytes_max: usize,
     /// The part of a rate limit that updates may use, in thousandths.
@@ -176,6 +179,7 @@ impl Default for Limits {
             answer_bytes_max: 32 << 20,
             requests_max: 1024,
             sessions_max: 512,
+            kept_bytes_max: 64 << 20,
             unstored_bytes_max: 128 << 20,
             update_permille: 200,
             draft_wait: Duration::from_secs(2),
@@ -205,6 +209,8 @@ impl Config {
             }
             (None, window) => Settings::new(window.unwrap_or(WINDOW_UNKNOWN)),
         };
+        // Providers say what was used, which corrects it; vocabularies would be most of the memory that the proxy takes.
+        settings.counter = settings.counter.scanning();
         if let Some(answer) = answer_tokens {
             settings.output_reserve = answer.min(settings.window / 4);
         }

@@ -1,12 +1,13 @@
 //! The proxy: what all requests share, from its start to its end.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use throughline::driver::{self, Clock};
 use throughline_providers::transport::Transport;
 use throughline_store::{Store, StoreError};
 use tokio::sync::Semaphore;
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -17,6 +18,9 @@ use crate::own::Own;
 use crate::sessions::Sessions;
 use crate::shared::Shared;
 use crate::updates::Accounts;
+
+/// How often sessions in memory are looked at.
+const TIDYING: Duration = Duration::from_millis(250);
 
 /// A proxy. Clones are the same one.
 #[derive(Clone)]
@@ -57,6 +61,9 @@ impl Proxy {
         });
         let sessions = Arc::new(Sessions::new(Arc::clone(&shared)));
         sessions.look().await?;
+        shared
+            .tasks
+            .spawn(tidy(Arc::downgrade(&sessions), shared.stop.clone()));
         Ok(Self {
             shared,
             sessions,
@@ -98,5 +105,21 @@ impl Proxy {
         self.shared.stop.cancel();
         // What is queued is stored before the right to write is given back.
         let _ = tokio::time::timeout(limit, self.sessions.close()).await;
+    }
+}
+
+/// Lets sessions that rest go where there are too many in memory.
+async fn tidy(sessions: Weak<Sessions>, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(TIDYING);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        let Some(sessions) = sessions.upgrade() else {
+            return;
+        };
+        sessions.tidy();
     }
 }

@@ -37,6 +37,8 @@ const PAGE_ROWS: u32 = 1_000;
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 /// Runs of clients that are kept in mind.
 const RUNS_MAX: usize = 10_000;
+/// A session that was used in this time does not rest: its next request would wait for it to be loaded.
+const RESTING: Duration = Duration::from_secs(5);
 /// Longest title, characters.
 const TITLE_CHARS: usize = 80;
 
@@ -58,6 +60,7 @@ struct Inner {
     runs: HashMap<(Tenant, String), SessionId>,
 }
 
+#[derive(Clone)]
 struct Entry {
     session: Arc<Tracked>,
     used_at: Instant,
@@ -517,33 +520,58 @@ impl Sessions {
 
     /// Lets the sessions go that were not used for the longest time.
     fn evict(&self, inner: &mut Inner) {
-        let mut by_use: Vec<(Instant, String, Arc<Tracked>)> = inner
-            .live
-            .iter()
-            .flat_map(|(prefix, entries)| {
-                entries
-                    .iter()
-                    .map(|entry| (entry.used_at, prefix.clone(), Arc::clone(&entry.session)))
-            })
-            .collect();
-        by_use.sort_by_key(|(used_at, _, _)| *used_at);
         // Some at a time, so that this is not done for each new one.
         let goal = self.shared.config.limits.sessions_max * 9 / 10;
-        let excess = inner.count.saturating_sub(goal);
-        for (_, prefix, session) in by_use.into_iter().take(excess) {
-            // Who holds it besides is a request that is under way.
-            if Arc::strong_count(&session) > 2 || !session.is_idle() {
-                continue;
+        let mut excess = inner.count.saturating_sub(goal);
+        for entry in inner.by_use() {
+            if excess == 0 {
+                return;
             }
-            if let Some(entries) = inner.live.get_mut(&prefix) {
-                entries.retain(|entry| !Arc::ptr_eq(&entry.session, &session));
-                if entries.is_empty() {
-                    inner.live.remove(&prefix);
-                }
+            if self.let_go(inner, &entry) {
+                excess -= 1;
             }
-            inner.count -= 1;
-            self.shared.archive.close(&session.id);
         }
+    }
+
+    /// Lets sessions go that rest, until what the others keep of their messages is no more than it may be.
+    pub(crate) fn tidy(&self) {
+        let mut inner = self.inner();
+        let by_use = inner.by_use();
+        let kept: Vec<u64> = by_use
+            .iter()
+            .map(|entry| entry.session.kept_bytes())
+            .collect();
+        let bytes: u64 = kept.iter().sum();
+        let mut excess = bytes.saturating_sub(self.shared.config.limits.kept_bytes_max);
+        for (entry, kept) in by_use.iter().zip(kept) {
+            if excess == 0 || entry.used_at.elapsed() < RESTING {
+                return;
+            }
+            if self.let_go(&mut inner, entry) {
+                excess = excess.saturating_sub(kept);
+            }
+        }
+    }
+
+    /// Takes a session out of memory, unless something of it is under way.
+    fn let_go(&self, inner: &mut Inner, entry: &Entry) -> bool {
+        let session = &entry.session;
+        // One is in the list, one here. Who holds it besides is a request that is under way.
+        if Arc::strong_count(session) > 2 || !session.is_idle() {
+            return false;
+        }
+        let Some(prefix) = prefix_of(&session.id) else {
+            return false;
+        };
+        if let Some(entries) = inner.live.get_mut(prefix) {
+            entries.retain(|entry| !Arc::ptr_eq(&entry.session, session));
+            if entries.is_empty() {
+                inner.live.remove(prefix);
+            }
+        }
+        inner.count -= 1;
+        self.shared.archive.close(&session.id);
+        true
     }
 
     /// Takes a session out of memory: the next request loads what is stored of it.
@@ -596,6 +624,13 @@ impl Sessions {
 }
 
 impl Inner {
+    /// Those in memory, the one that was not used for the longest time first.
+    fn by_use(&self) -> Vec<Entry> {
+        let mut by_use: Vec<Entry> = self.live.values().flatten().cloned().collect();
+        by_use.sort_by_key(|entry| entry.used_at);
+        by_use
+    }
+
     fn of_run(&self, asked: &Asked) -> Option<SessionId> {
         let run = asked.run.clone()?;
         self.runs.get(&(asked.tenant, run)).cloned()

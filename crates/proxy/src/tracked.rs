@@ -156,6 +156,11 @@ impl Tracked {
         state.in_flight == 0 && state.updates.is_empty()
     }
 
+    /// About how many bytes of messages it keeps.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        self.state().engine.status().bytes
+    }
+
     /// Gives up what runs beside it.
     pub(crate) fn stop(&self) {
         for (_, stop) in self.state().updates.drain() {

@@ -43,6 +43,7 @@ struct LimitSettings {
     answer_bytes: Option<usize>,
     requests: Option<usize>,
     sessions_in_memory: Option<usize>,
+    kept_bytes: Option<u64>,
     unstored_bytes: Option<usize>,
     update_percent: Option<u32>,
 }
@@ -120,6 +121,7 @@ impl Settings {
         set(&mut limits.answer_bytes_max, self.limits.answer_bytes);
         set(&mut limits.requests_max, self.limits.requests);
         set(&mut limits.sessions_max, self.limits.sessions_in_memory);
+        limits.kept_bytes_max = self.limits.kept_bytes.unwrap_or(limits.kept_bytes_max);
         set(&mut limits.unstored_bytes_max, self.limits.unstored_bytes);
         if let Some(percent) = self.limits.update_percent {
             limits.update_permille = percent.min(100) * 10;

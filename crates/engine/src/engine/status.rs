@@ -27,6 +27,8 @@ pub struct Status {
     pub cover: usize,
     /// Messages of the transcript.
     pub messages: usize,
+    /// Bytes of the next request.
+    pub bytes: u64,
     /// Number of the adopted version.
     pub version: Option<u32>,
     /// Cover of the memory that would be swapped in now.
@@ -69,6 +71,7 @@ impl Engine {
             epoch: self.epoch,
             cover: self.live.first(),
             messages: self.live.end(),
+            bytes: self.bytes(),
             version: self.memory().map(|version| version.memory.version),
             ready_cover: self.candidate().map(|version| version.cover()),
             is_updating: self.updating.is_some(),

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use http::{Method, StatusCode};
 use serde_json::json;
@@ -348,5 +349,41 @@ async fn nothing_of_a_transcript_becomes_markup_headers_or_logs() {
     for word in ["needle", "forged", "Remember", "line99x0", "key-1"] {
         let line = logged.lines().find(|line| line.contains(word));
         assert_eq!(line, None, "{word}");
+    }
+}
+
+/// Sessions that rest leave memory where there are too many bytes in it, and are the same when they come back.
+#[tokio::test(start_paused = true)]
+async fn sessions_that_rest_leave_memory() {
+    let mut config = config();
+    config.limits.kept_bytes_max = 40_000;
+    let world = World::with(Options::new(3).without_latency(), config).await;
+    let in_memory = || {
+        let metrics = world.proxy.metrics();
+        let line = metrics
+            .lines()
+            .find(|line| line.starts_with("throughline_sessions_in_memory "));
+        line.unwrap()
+            .rsplit(' ')
+            .next()
+            .unwrap()
+            .parse::<usize>()
+            .unwrap()
+    };
+    let mut clients: Vec<(Client, String)> = Vec::new();
+    for number in 0..4 {
+        let mut client = Client::new(Wire::Anthropic);
+        let got = client.say(&world, &chatter(number, 1_000)).await;
+        let session = got.told("x-throughline-session").unwrap().to_owned();
+        clients.push((client, session));
+    }
+    assert_eq!(in_memory(), 4);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    world.proxy.settle(Duration::from_secs(1)).await;
+    let left = in_memory();
+    assert!((1..4).contains(&left), "{left}");
+    for (client, session) in &mut clients {
+        let got = client.say(&world, "Go on.").await;
+        assert_eq!(got.told("x-throughline-session"), Some(session.as_str()));
     }
 }
