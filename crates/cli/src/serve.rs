@@ -1,9 +1,9 @@
 //! `throughline serve` and `throughline run`: the proxy.
 
 mod file;
+mod log;
 pub(crate) mod run;
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use throughline_proxy::{Config, Proxy, Tls};
 use throughline_transcript::wire::Wire;
 use tokio_util::sync::CancellationToken;
 
-use crate::arguments::serve::{LogFormat, ModeChoice, Proxying, Serve};
+use crate::arguments::serve::{ModeChoice, Proxying, Serve};
 use crate::connect::address::{Fault, fault};
 use crate::connect::provider::Provider;
 use crate::error::{Ending, Failure, Kind, reason};
@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &Serve, console: &Console) -> Result<Ending, Failur
     if let Some(path) = &arguments.token_file {
         config.token = Some(token(path)?);
     }
-    log(arguments.log)?;
+    log::start(&arguments.logging)?;
     let tls = match (&arguments.tls_cert, &arguments.tls_key) {
         (Some(certificates), Some(key)) => Some(tls(certificates, key)?),
         _ => None,
@@ -199,18 +199,4 @@ fn token(path: &Path) -> Result<Credential, Failure> {
     Credential::from_file(path).map_err(|error| {
         Failure::new(Kind::Arguments, error.to_string()).hint("write a long random word into it")
     })
-}
-
-/// Writes what happens to standard error: ids and numbers, never what was said.
-fn log(format: LogFormat) -> Result<(), Failure> {
-    use tracing_subscriber::filter::LevelFilter;
-    let builder = tracing_subscriber::fmt()
-        .with_max_level(LevelFilter::INFO)
-        .with_writer(io::stderr);
-    let set = match format {
-        LogFormat::Off => Ok(()),
-        LogFormat::Text => builder.with_ansi(false).try_init(),
-        LogFormat::Json => builder.json().try_init(),
-    };
-    set.map_err(|error| Failure::new(Kind::Bug, format!("no log can be written: {error}")))
 }

@@ -1,22 +1,23 @@
 //! One request through the proxy, from its head to the end of its answer.
 
+mod passage;
+mod reading;
+
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderName, HeaderValue};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use http::{HeaderMap, Request, Response, request};
 use http_body::Body as HttpBody;
-use throughline_providers::decode::{DecodeError, Decoder, read_whole};
-use throughline_providers::reply::Reply;
 use throughline_providers::transport::{BodyStream, TransportErrorKind};
 use throughline_transcript::check::{CheckOptions, check_text};
 use throughline_transcript::outline::Outline;
 use throughline_transcript::refusal::{self, Class};
 use throughline_transcript::wire::Wire;
-use tokio::sync::OwnedSemaphorePermit;
 
+use self::passage::{Passage, Told, respond};
+use self::reading::{read_along, short};
 use crate::Proxy;
 use crate::body::{self, Body, Unread};
 use crate::config::Mode;
@@ -71,17 +72,6 @@ impl Going {
     }
 }
 
-/// What the client is told of it in headers.
-#[derive(Debug, Default)]
-struct Told {
-    done: &'static str,
-    reason: &'static str,
-    session: Option<String>,
-    epoch: Option<u64>,
-    covered: Option<usize>,
-    saved: Option<u64>,
-}
-
 impl Proxy {
     /// Answers one request.
     pub async fn answer<B>(&self, request: Request<B>) -> Response<Body>
@@ -102,11 +92,13 @@ impl Proxy {
                 Wire::OpenAiChat
             };
             let path = head.uri.path().to_owned();
-            return Refusal::NotFound { path }.answer(wire);
+            return Passage::new(&self.shared, wire, "none").refuse(&Refusal::NotFound { path });
         };
+        let mut passage = Passage::new(&self.shared, target.wire, target.kind.name());
         let Ok(permit) = Arc::clone(&self.under_way).try_acquire_owned() else {
-            return Refusal::Busy.answer(target.wire);
+            return passage.refuse(&Refusal::Busy);
         };
+        passage.admit(permit);
         let bytes_max = self.shared.config.limits.body_bytes_max;
         let announced = head
             .headers
@@ -116,51 +108,33 @@ impl Proxy {
         // Files are uploaded whole; they are larger than requests.
         let bytes_max = if is_other { bytes_max * 16 } else { bytes_max };
         if announced.is_some_and(|bytes| bytes > bytes_max) {
-            return Refusal::TooLarge { bytes_max }.answer(target.wire);
+            return passage.refuse(&Refusal::TooLarge { bytes_max });
         }
         let body = match body::read(body, announced.unwrap_or(0), bytes_max).await {
             Ok(body) => body,
-            Err(Unread::TooLarge) => return Refusal::TooLarge { bytes_max }.answer(target.wire),
-            Err(Unread::BrokenOff) => return Refusal::BrokenBody.answer(target.wire),
+            Err(Unread::TooLarge) => return passage.refuse(&Refusal::TooLarge { bytes_max }),
+            Err(Unread::BrokenOff) => return passage.refuse(&Refusal::BrokenBody),
         };
-        let began = Instant::now();
+        passage.is_read(body.len());
         let decided = match target.kind {
             Kind::Other => Decided::Passed("path"),
             _ if target.is_passed => Decided::Passed("switched-off"),
             _ if self.shared.config.mode == Mode::Off => Decided::Passed("off"),
             Kind::Count => {
-                let counted = self.counted(&head, &body);
-                let is_rewritten = counted.is_some();
-                let told = Told {
-                    done: if is_rewritten { "rewritten" } else { "passed" },
-                    reason: "count",
-                    ..Told::default()
-                };
-                let body = counted.map_or_else(|| body.clone(), Bytes::from);
-                self.shared.metrics.added(began.elapsed());
+                let counted = self.counted(&head, &body).map(Bytes::from);
                 return self
-                    .passed(&target, &head, body, is_rewritten, told, permit)
+                    .passed(&target, &head, body, counted, "count", passage)
                     .await;
             }
             Kind::Answer(wire) => self.decided(wire, &head, &body).await,
         };
         match decided {
             Decided::Passed(reason) => {
-                let told = Told {
-                    done: "passed",
-                    reason,
-                    ..Told::default()
-                };
-                self.shared.metrics.added(began.elapsed());
-                self.passed(&target, &head, body, false, told, permit).await
+                self.passed(&target, &head, body, None, reason, passage)
+                    .await
             }
-            Decided::Refused(refusal) => {
-                self.shared
-                    .metrics
-                    .request(target.wire, "refused", "thread");
-                refusal.answer(target.wire)
-            }
-            Decided::Tracked(going) => self.tracked(target, head, body, going, began, permit).await,
+            Decided::Refused(refusal) => passage.refuse(&refusal),
+            Decided::Tracked(going) => self.tracked(target, head, body, going, passage).await,
         }
     }
 
@@ -234,44 +208,51 @@ impl Proxy {
         session.counted(&asked.incoming).ok()?
     }
 
-    /// Passes a request on, and its answer back.
+    /// Passes a request on, with another body if there is one, and its answer back.
     async fn passed(
         &self,
         target: &Target,
         head: &request::Parts,
         body: Bytes,
-        is_rewritten: bool,
-        told: Told,
-        permit: OwnedSemaphorePermit,
+        rewritten: Option<Bytes>,
+        reason: &'static str,
+        mut passage: Passage,
     ) -> Response<Body> {
-        self.shared
-            .metrics
-            .request(target.wire, told.done, told.reason);
+        let is_rewritten = rewritten.is_some();
+        passage.tell(Told {
+            done: if is_rewritten { "rewritten" } else { "passed" },
+            reason,
+            ..Told::default()
+        });
         let mut headers = headers::upstream(&head.headers);
         if is_rewritten {
             headers.remove(CONTENT_ENCODING);
         }
+        let body = rewritten.unwrap_or(body);
+        passage.sends(body.len());
         let answer = match self.call(target, head, headers, body).await {
             Ok(answer) => answer,
-            Err(refusal) => return refusal.answer(target.wire),
+            Err(refusal) => return passage.fail(&refusal),
         };
         let (answer, chunks) = answer.into_parts();
-        respond(&answer, self.unread(chunks, || {}, permit), &told)
+        self.unread(&answer, chunks, || {}, passage)
     }
 
     /// An answer that is passed on and not read along.
     fn unread(
         &self,
+        answer: &http::response::Parts,
         chunks: BodyStream,
         begun: impl FnOnce() + Send + 'static,
-        permit: OwnedSemaphorePermit,
-    ) -> Body {
-        let shared = Arc::clone(&self.shared);
+        mut passage: Passage,
+    ) -> Response<Body> {
+        passage.answers(answer);
+        let told = passage.told().clone();
         let idle_wait = self.shared.config.limits.idle_wait;
-        Body::passing(Tap::new(chunks, 0, idle_wait, begun, move |seen| {
-            shared.metrics.answer(ended_name(seen.ended));
-            drop(permit);
-        }))
+        let tap = Tap::new(chunks, 0, idle_wait, begun, move |seen| {
+            passage.ends(&seen, None);
+        });
+        respond(answer, Body::passing(tap), &told)
     }
 
     /// A request of a session, and its answer.
@@ -281,8 +262,7 @@ impl Proxy {
         head: request::Parts,
         body: Bytes,
         mut going: Box<Going>,
-        began: Instant,
-        permit: OwnedSemaphorePermit,
+        mut passage: Passage,
     ) -> Response<Body> {
         let account = Arc::clone(going.session.account());
         let mut is_first = true;
@@ -311,30 +291,30 @@ impl Proxy {
                     end: going.settled.messages(),
                 },
             );
-            if is_first {
-                self.shared.metrics.added(began.elapsed());
-            }
+            passage.sends(sent.len());
             let called = self.call(&target, &head, headers, sent).await;
             let answer = match called {
                 Ok(answer) => answer,
                 Err(refusal) => {
                     going.session.broke_off(going.settled.number, None);
-                    self.shared
-                        .metrics
-                        .request(target.wire, "tracked", "unreachable");
-                    return refusal.answer(target.wire);
+                    passage.tell(Told {
+                        reason: refusal.name(),
+                        ..told(&going)
+                    });
+                    return passage.fail(&refusal);
                 }
             };
             account.heard(answer.headers());
             let (answer, chunks) = answer.into_parts();
             if answer.status.is_success() {
-                let told = self.told(&going);
-                self.shared
-                    .metrics
-                    .request(target.wire, told.done, told.reason);
-                return self.tapped(&target, &answer, chunks, going, told, waits, permit);
+                let told = told(&going);
+                if let Some(saved) = told.saved.filter(|_| going.rewritten.is_some()) {
+                    self.shared.metrics.saved(saved);
+                }
+                passage.tell(told);
+                return self.tapped(&target, &answer, chunks, going, waits, passage);
             }
-            let (refused, chunks) = short(chunks).await;
+            let (refused, chunks) = short(chunks, REFUSAL_BYTES_MAX).await;
             if is_first
                 && self.shared.config.mode == Mode::Rewrite
                 && let Some(refused) = &refused
@@ -345,12 +325,11 @@ impl Proxy {
                 continue;
             }
             going.session.broke_off(going.settled.number, None);
-            let told = self.told(&going);
-            self.shared
-                .metrics
-                .request(target.wire, told.done, "upstream-refused");
-            let body = self.unread(chunks, move || drop(waits), permit);
-            return respond(&answer, body, &told);
+            passage.tell(Told {
+                reason: "upstream-refused",
+                ..told(&going)
+            });
+            return self.unread(&answer, chunks, move || drop(waits), passage);
         }
     }
 
@@ -381,32 +360,34 @@ impl Proxy {
     }
 
     /// Passes the answer of a session's request on, and reads it along.
-    #[expect(clippy::too_many_arguments, reason = "all of it ends with the answer")]
     fn tapped(
         &self,
         target: &Target,
         answer: &http::response::Parts,
         chunks: BodyStream,
         going: Box<Going>,
-        told: Told,
         waits: throughline::driver::Waits,
-        permit: OwnedSemaphorePermit,
+        mut passage: Passage,
     ) -> Response<Body> {
+        passage.answers(answer);
+        let told = passage.told().clone();
         let limits = &self.shared.config.limits;
         let wire = target.wire;
         let head = answer.headers.clone();
-        let proxy = self.clone();
         let bytes_max = limits.answer_bytes_max;
         let (session, number) = (Arc::clone(&going.session), going.settled.number);
         let hook = move |seen: Seen| {
-            proxy.shared.metrics.answer(ended_name(seen.ended));
             let read = read_along(wire, &head, &seen, bytes_max);
+            let reply = read
+                .as_ref()
+                .map(|read| read.as_ref().unwrap_or_else(|it| it));
+            let usage = reply.and_then(|reply| Some(reply.usage?.billed));
+            passage.ends(&seen, usage);
             match read {
                 Some(Ok(reply)) if seen.ended == Ended::Whole => session.answered(number, &reply),
                 Some(Ok(partial) | Err(partial)) => session.broke_off(number, Some(&partial)),
                 None => session.broke_off(number, None),
             }
-            drop(permit);
         };
         let tap = Tap::new(
             chunks,
@@ -416,24 +397,6 @@ impl Proxy {
             hook,
         );
         respond(answer, Body::passing(tap), &told)
-    }
-
-    fn told(&self, going: &Going) -> Told {
-        let plan = going.settled.plan.as_ref();
-        let is_rewritten = going.rewritten.is_some();
-        let covered = plan.map_or(0, |plan| plan.first);
-        let saved = (covered > 0).then(|| going.session.removed_tokens());
-        if is_rewritten && let Some(saved) = saved {
-            self.shared.metrics.saved(saved);
-        }
-        Told {
-            done: if is_rewritten { "rewritten" } else { "tracked" },
-            reason: going.reason,
-            session: Some(going.session.id.to_string()),
-            epoch: plan.map(|plan| plan.epoch),
-            covered: Some(if is_rewritten { covered } else { 0 }),
-            saved: saved.filter(|_| is_rewritten || going.reason == "observe"),
-        }
     }
 
     async fn call(
@@ -456,6 +419,22 @@ impl Proxy {
             }),
             Err(_) => Err(Refusal::NoAnswer),
         }
+    }
+}
+
+/// What was done with a request of a session.
+fn told(going: &Going) -> Told {
+    let plan = going.settled.plan.as_ref();
+    let is_rewritten = going.rewritten.is_some();
+    let covered = plan.map_or(0, |plan| plan.first);
+    let is_told = covered > 0 && (is_rewritten || going.reason == "observe");
+    Told {
+        done: if is_rewritten { "rewritten" } else { "tracked" },
+        reason: going.reason,
+        session: Some(going.session.id.clone()),
+        epoch: plan.map(|plan| plan.epoch),
+        covered: Some(if is_rewritten { covered } else { 0 }),
+        saved: is_told.then(|| going.session.removed_tokens()),
     }
 }
 
@@ -502,114 +481,4 @@ fn broken_rule(body: &str, wire: Wire) -> Option<String> {
         .errors()
         .next()
         .map(|finding| format!("{} at {}", finding.code, finding.path))
-}
-
-/// The answer of a provider, as far as it came; an error holds what of it counts.
-fn read_along(
-    wire: Wire,
-    headers: &HeaderMap,
-    seen: &Seen,
-    bytes_max: usize,
-) -> Option<Result<Reply, Reply>> {
-    let chunks = seen.chunks.as_ref()?;
-    let is_packed = headers.contains_key(CONTENT_ENCODING);
-    let is_stream = headers
-        .get(http::header::CONTENT_TYPE)
-        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
-    let unpacked;
-    let chunks: &[Bytes] = if is_packed {
-        let whole = Bytes::from(chunks.concat());
-        unpacked = [body::unpacked(headers, &whole, bytes_max)?];
-        &unpacked
-    } else {
-        chunks
-    };
-    if !is_stream {
-        let whole = ByteString::try_from(Bytes::from(chunks.concat())).ok()?;
-        return read_whole(wire, &whole).ok().map(Ok);
-    }
-    let mut decoder = Decoder::new(wire);
-    let mut events = Vec::new();
-    for chunk in chunks {
-        events.clear();
-        if let Err(error) = decoder.push(chunk, &mut events) {
-            return Some(Err(partial(&decoder, &error)));
-        }
-    }
-    Some(decoder.finish().map_err(|error| partial(&decoder, &error)))
-}
-
-fn partial(decoder: &Decoder, error: &DecodeError) -> Reply {
-    tracing::debug!(%error, "an answer was not whole");
-    decoder.partial()
-}
-
-/// Reads the beginning of a body, and gives all of it back.
-async fn short(mut chunks: BodyStream) -> (Option<Bytes>, BodyStream) {
-    use futures::StreamExt as _;
-    let mut begun = Vec::new();
-    let mut bytes = 0;
-    let mut is_whole = false;
-    while bytes <= REFUSAL_BYTES_MAX {
-        match chunks.next().await {
-            Some(Ok(chunk)) => {
-                bytes += chunk.len();
-                begun.push(Ok(chunk));
-            }
-            Some(Err(error)) => {
-                begun.push(Err(error));
-                break;
-            }
-            None => {
-                is_whole = true;
-                break;
-            }
-        }
-    }
-    let read = is_whole.then(|| {
-        let parts: Vec<Bytes> = begun.iter().flatten().cloned().collect();
-        Bytes::from(parts.concat())
-    });
-    let begun = futures::stream::iter(begun);
-    let all: BodyStream = if is_whole {
-        Box::pin(begun)
-    } else {
-        Box::pin(begun.chain(chunks))
-    };
-    (read, all)
-}
-
-fn ended_name(ended: Ended) -> &'static str {
-    match ended {
-        Ended::Whole => "whole",
-        Ended::BrokenOff => "broken-off",
-        Ended::HungUp => "hung-up",
-    }
-}
-
-fn respond(answer: &http::response::Parts, mut body: Body, told: &Told) -> Response<Body> {
-    let length = answer.headers.get(CONTENT_LENGTH);
-    if let Some(bytes) = length.and_then(|length| length.to_str().ok()?.parse().ok()) {
-        body.announce(bytes);
-    }
-    let mut response = Response::new(body);
-    *response.status_mut() = answer.status;
-    let mut headers = headers::downstream(&answer.headers);
-    let mut tell = |name: &'static str, value: Option<String>| {
-        if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
-            headers.insert(HeaderName::from_static(name), value);
-        }
-    };
-    let word = |word: &'static str| (!word.is_empty()).then(|| word.to_owned());
-    tell("x-throughline", word(told.done));
-    tell("x-throughline-reason", word(told.reason));
-    tell("x-throughline-session", told.session.clone());
-    tell("x-throughline-epoch", told.epoch.map(|n| n.to_string()));
-    tell("x-throughline-covered", told.covered.map(|n| n.to_string()));
-    tell(
-        "x-throughline-saved-tokens",
-        told.saved.map(|n| n.to_string()),
-    );
-    *response.headers_mut() = headers;
-    response
 }

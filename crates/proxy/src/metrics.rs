@@ -137,7 +137,9 @@ impl Metrics {
                 .sum()
         };
         Report {
-            requests: count(|_, reason| reason != "path" && reason != "count"),
+            requests: count(|done, reason| {
+                done != "refused" && reason != "path" && reason != "count"
+            }),
             rewritten: count(|done, reason| done == "rewritten" && reason != "count"),
             swaps: lock(&self.events, "swapped"),
             saved_tokens: self.saved_tokens.load(Ordering::Relaxed),

@@ -27,6 +27,19 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
+    /// Its name in logs and metrics.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "not-found",
+            Self::TooLarge { .. } => "too-large",
+            Self::BrokenBody => "broken-body",
+            Self::Unreachable { .. } => "unreachable",
+            Self::NoAnswer => "no-answer",
+            Self::Busy => "busy",
+            Self::Thread => "thread",
+        }
+    }
+
     fn status(&self) -> StatusCode {
         match self {
             Self::NotFound { .. } => StatusCode::NOT_FOUND,

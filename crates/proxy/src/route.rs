@@ -20,6 +20,17 @@ pub(crate) enum Kind {
     Other,
 }
 
+impl Kind {
+    /// Its name in logs.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Answer(_) => "answer",
+            Self::Count => "count",
+            Self::Other => "other",
+        }
+    }
+}
+
 /// Where a request goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {

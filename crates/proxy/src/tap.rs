@@ -26,6 +26,8 @@ pub(crate) enum Ended {
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) ended: Ended,
+    /// How much of it came.
+    pub(crate) bytes: usize,
     /// Everything that came; nothing if it was more than is read along.
     pub(crate) chunks: Option<Vec<Bytes>>,
 }
@@ -131,6 +133,7 @@ impl Tap {
             let chunks = std::mem::take(&mut self.seen);
             hook(Seen {
                 ended,
+                bytes: self.seen_bytes,
                 chunks: (self.seen_bytes <= self.bytes_max).then_some(chunks),
             });
         }

@@ -70,6 +70,33 @@ pub(crate) enum LogFormat {
     Off,
 }
 
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogLevel {
+    /// What is broken in the proxy itself
+    Error,
+    /// What goes wrong: a store that fails, a request that had to be passed on as it is
+    Warn,
+    /// One line for each request, and one for each decision about memories
+    #[default]
+    Info,
+    /// How connections and answers end, too
+    Debug,
+}
+
+/// What is written about requests.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Logging {
+    /// Form of the log on standard error
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub(crate) log: LogFormat,
+
+    /// How much is logged
+    ///
+    /// Ids and numbers, whatever the level: never what was said, and no keys.
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t)]
+    pub(crate) log_level: LogLevel,
+}
+
 /// Give any client a session memory: a proxy before Anthropic's and OpenAI's APIs
 ///
 /// Set a client's base URL to it, and go on as before. Requests and answers pass byte for byte; conversations are known
@@ -151,9 +178,8 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) one_tenant: bool,
 
-    /// Form of the log on standard error
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
-    pub(crate) log: LogFormat,
+    #[command(flatten)]
+    pub(crate) logging: Logging,
 }
 
 /// Run a program with a session memory: starts a proxy for it, and says at the end what was saved

@@ -27,14 +27,15 @@ impl Proxied {
             &upstream,
             "--openai-upstream",
             &upstream,
-            "--log",
-            "off",
         ];
+        if !arguments.contains(&"--log") {
+            all.extend(["--log", "off"]);
+        }
         all.extend(arguments);
         let mut child = command(&all)
             .envs(["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"].map(|name| (name, home)))
             .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
@@ -46,6 +47,22 @@ impl Proxied {
     fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// Ends it as an operator does; gives what it wrote to standard error, but for what it says about its end.
+    fn end(self) -> String {
+        let id = self.child.id().to_string();
+        let sent = std::process::Command::new("kill")
+            .args(["-TERM", &id])
+            .status();
+        assert!(sent.unwrap().success());
+        let output = self.child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        stderr(&output)
+            .lines()
+            .filter(|line| !line.contains("ending: answers"))
+            .map(|line| format!("{line}\n"))
+            .collect()
     }
 }
 
@@ -263,4 +280,49 @@ fn a_killed_proxy_loses_nothing_and_keeps_the_prefix() {
 #[ignore = "takes minutes"]
 fn two_hundred_kills() {
     killed(200);
+}
+
+#[test]
+fn each_request_is_a_line_of_the_log_with_nothing_that_was_said() {
+    let home = tempfile::tempdir().unwrap();
+    let simulator = Running::start(&[]);
+    let logged = |arguments: &[&str]| {
+        let proxy = Proxied::start(home.path(), &simulator.address, arguments);
+        let body = body(&[said(1)]);
+        let (head, _) = ask(&proxy.address, &body).unwrap();
+        assert!(head.starts_with("http/1.1 200"), "{head}");
+        proxy.end()
+    };
+    let text = logged(&["--log", "json"]);
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of_requests: Vec<&Value> = lines
+        .iter()
+        .filter(|line| line["message"] == "request")
+        .collect();
+    assert_eq!(of_requests.len(), 1, "{text}");
+    let line = of_requests[0];
+    for (name, expected) in [
+        ("level", json!("INFO")),
+        ("wire", json!("anthropic")),
+        ("kind", json!("answer")),
+        ("done", json!("tracked")),
+        ("status", json!(200)),
+        ("ended", json!("whole")),
+    ] {
+        assert_eq!(line[name], expected, "{name} of {text}");
+    }
+    assert!(
+        !text.contains("item1") && !text.contains("x-api-key"),
+        "{text}"
+    );
+    let text = logged(&["--log", "text"]);
+    assert!(
+        text.contains(" request wire=\"anthropic\" kind=\"answer\""),
+        "{text}"
+    );
+    assert_eq!(logged(&["--log", "text", "--log-level", "warn"]), "");
+    assert_eq!(logged(&["--log", "off"]), "");
 }

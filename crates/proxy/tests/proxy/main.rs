@@ -6,6 +6,7 @@ mod admin;
 mod faults;
 mod guard;
 mod identity;
+mod log;
 mod passing;
 mod sockets;
 mod windows;
