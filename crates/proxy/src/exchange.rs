@@ -120,8 +120,8 @@ impl Proxy {
             Kind::Other => Decided::Passed("path"),
             _ if target.is_passed => Decided::Passed("switched-off"),
             _ if self.shared.config.mode == Mode::Off => Decided::Passed("off"),
-            Kind::Count => {
-                let counted = self.counted(&head, &body).map(Bytes::from);
+            Kind::Count(wire) => {
+                let counted = self.counted(wire, &head, &body).map(Bytes::from);
                 return self
                     .passed(&target, &head, body, counted, "count", passage)
                     .await;
@@ -199,11 +199,15 @@ impl Proxy {
     }
 
     /// The body whose tokens are to be counted, if it is not the client's.
-    fn counted(&self, head: &request::Parts, body: &Bytes) -> Option<String> {
+    fn counted(&self, wire: Wire, head: &request::Parts, body: &Bytes) -> Option<String> {
         if self.shared.config.mode != Mode::Rewrite {
             return None;
         }
-        let asked = self.asked(Wire::Anthropic, head, body).ok()?;
+        let asked = self.asked(wire, head, body).ok()?;
+        let outline = asked.incoming.outline().ok()?;
+        if own_ways(&outline, Mode::Rewrite).is_some() {
+            return None;
+        }
         let session = self.sessions.find(&asked)?;
         session.counted(&asked.incoming).ok()?
     }

@@ -15,7 +15,7 @@ pub(crate) enum Kind {
     /// It asks a model.
     Answer(Wire),
     /// It asks how many tokens a request has.
-    Count,
+    Count(Wire),
     /// Anything else.
     Other,
 }
@@ -25,7 +25,7 @@ impl Kind {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Answer(_) => "answer",
-            Self::Count => "count",
+            Self::Count(_) => "count",
             Self::Other => "other",
         }
     }
@@ -101,9 +101,10 @@ fn known(method: &Method, path: &str) -> Option<(Kind, Wire)> {
     let endpoint = endpoint.strip_suffix('/').unwrap_or(endpoint);
     let (kind, wire) = match endpoint {
         "/messages" => (Kind::Answer(Wire::Anthropic), Wire::Anthropic),
-        "/messages/count_tokens" => (Kind::Count, Wire::Anthropic),
+        "/messages/count_tokens" => (Kind::Count(Wire::Anthropic), Wire::Anthropic),
         "/chat/completions" => (Kind::Answer(Wire::OpenAiChat), Wire::OpenAiChat),
         "/responses" => (Kind::Answer(Wire::OpenAiResponses), Wire::OpenAiResponses),
+        "/responses/input_tokens" => (Kind::Count(Wire::OpenAiResponses), Wire::OpenAiResponses),
         "/responses/compact" => (Kind::Other, Wire::OpenAiResponses),
         _ => return None,
     };
@@ -180,8 +181,18 @@ mod tests {
                 "/v1/messages/count_tokens",
                 true,
                 Some((
-                    Kind::Count,
+                    Kind::Count(Wire::Anthropic),
                     "https://a.example/v1/messages/count_tokens",
+                    false,
+                )),
+            ),
+            (
+                post,
+                "/v1/responses/input_tokens",
+                false,
+                Some((
+                    Kind::Count(Wire::OpenAiResponses),
+                    "https://o.example/api/v1/responses/input_tokens",
                     false,
                 )),
             ),

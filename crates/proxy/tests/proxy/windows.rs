@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use throughline_proxy::Config;
 use throughline_proxy::config::Updates;
 use throughline_simulator::Options;
 use throughline_transcript::json::Raw;
 use throughline_transcript::wire::Wire;
 
-use crate::world::{Client, World, chatter, config};
+use crate::world::{Client, Got, World, chatter, config};
 
 const FACT: &str = "Remember: the deploy region is eu-north-3.";
 const QUESTION: &str = "What is the deploy region?";
@@ -125,41 +126,58 @@ async fn a_restart_keeps_the_prefix() {
 
 #[tokio::test(start_paused = true)]
 async fn tokens_are_counted_of_what_would_be_sent() {
-    let world = World::new(Options::new(3).without_latency()).await;
-    let mut client = Client::new(Wire::Anthropic);
-    let mut turn = 0;
-    loop {
-        turn += 1;
-        let got = client.say(&world, &chatter(turn, 60)).await;
-        if got.told("x-throughline-epoch") == Some("1") {
-            break;
+    for (wire, path) in [
+        (Wire::Anthropic, "/v1/messages/count_tokens"),
+        (Wire::OpenAiResponses, "/v1/responses/input_tokens"),
+    ] {
+        let world = World::new(Options::new(3).without_latency()).await;
+        let mut client = Client::new(wire);
+        let count = async |client: &Client, path: &str, fields: serde_json::Value| {
+            let mut body: serde_json::Value = serde_json::from_str(&client.body()).unwrap();
+            let body = body.as_object_mut().unwrap();
+            for name in ["stream", "max_tokens", "max_output_tokens", "store"] {
+                body.remove(name);
+            }
+            body.extend(fields.as_object().unwrap().clone());
+            let mut request = client.request();
+            *request.uri_mut() = path.parse().unwrap();
+            let body = serde_json::Value::Object(body.clone()).to_string();
+            *request.body_mut() = body.clone().into();
+            let got = world.ask(request).await;
+            (got, body == world.last_body())
+        };
+        let tokens = |got: &Got| got.json()["input_tokens"].as_u64().unwrap();
+        let mut turn = 0;
+        loop {
+            turn += 1;
+            let got = client.say(&world, &chatter(turn, 60)).await;
+            if got.told("x-throughline-epoch") == Some("1") {
+                break;
+            }
+            let (got, is_as_it_came) = count(&client, path, json!({})).await;
+            assert!(is_as_it_came, "{wire} {got:?}");
+        }
+        client.say(&world, "And then?").await;
+        client
+            .messages
+            .push(json!({"role": "user", "content": "And now?"}));
+        let (through, is_as_it_came) = count(&client, path, json!({})).await;
+        assert_eq!(through.told("x-throughline"), Some("rewritten"));
+        assert_eq!(through.told("x-throughline-reason"), Some("count"));
+        assert!(!is_as_it_came);
+        let passed = format!("/passthrough{path}");
+        let (whole, _) = count(&client, &passed, json!({})).await;
+        let (through, whole) = (tokens(&through), tokens(&whole));
+        assert!(through < whole, "{wire}: {through} of {whole}");
+        world.ask(client.request()).await;
+        let sent = world.provider.ledger().pop().unwrap();
+        assert_eq!(sent.usage.unwrap().prompt(), through, "{wire}");
+        // What the provider keeps, nobody here can count.
+        if wire == Wire::OpenAiResponses {
+            let kept = json!({"previous_response_id": "resp_1"});
+            assert!(count(&client, path, kept).await.1);
         }
     }
-    let mut body: serde_json::Value = serde_json::from_str(&client.body()).unwrap();
-    let body = {
-        body["messages"]
-            .as_array_mut()
-            .unwrap()
-            .push(serde_json::json!({"role": "user", "content": "And now?"}));
-        body.as_object_mut().unwrap().remove("stream");
-        body.as_object_mut().unwrap().remove("max_tokens");
-        body.to_string()
-    };
-    let headers = [("x-api-key", "key-1"), ("anthropic-version", "2023-06-01")];
-    let count = async |path: &str| {
-        let request = crate::world::post(path, &headers, body.clone());
-        let got = world.ask(request).await;
-        got.json()["input_tokens"].as_u64().unwrap()
-    };
-    let through = count("/v1/messages/count_tokens").await;
-    let whole = count("/passthrough/v1/messages/count_tokens").await;
-    assert!(through < whole, "{through} of {whole}");
-    client
-        .messages
-        .push(serde_json::json!({"role": "user", "content": "And now?"}));
-    world.ask(client.request()).await;
-    let sent = world.provider.ledger().pop().unwrap();
-    assert_eq!(sent.usage.unwrap().prompt(), through);
 }
 
 /// The messages of a body, as they stand there.
