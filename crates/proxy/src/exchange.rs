@@ -95,6 +95,9 @@ impl Proxy {
             return Passage::new(&self.shared, wire, "none").refuse(&Refusal::NotFound { path });
         };
         let mut passage = Passage::new(&self.shared, target.wire, target.kind.name());
+        if headers::wants_web_socket(&head.headers) {
+            return passage.refuse(&Refusal::WebSocket);
+        }
         let Ok(permit) = Arc::clone(&self.under_way).try_acquire_owned() else {
             return passage.refuse(&Refusal::Busy);
         };

@@ -169,6 +169,16 @@ pub(crate) fn narrow_encodings(headers: &mut HeaderMap) {
     }
 }
 
+/// Whether the client wants to go on over a web socket.
+pub(crate) fn wants_web_socket(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(header::UPGRADE)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|protocol| protocol.trim().eq_ignore_ascii_case("websocket"))
+}
+
 /// Whether the client speaks Anthropic's API: for paths that both have.
 pub(crate) fn is_anthropic(headers: &HeaderMap) -> bool {
     headers.contains_key("anthropic-version") || headers.contains_key("x-api-key")
@@ -290,6 +300,20 @@ mod tests {
             let named = headers(&[(SESSION, value)]);
             assert_eq!(named_session(&named).is_some(), expected, "{value}");
         }
+    }
+
+    #[test]
+    fn a_web_socket_is_known_by_the_protocol_that_is_wanted() {
+        for (value, expected) in [
+            ("websocket", true),
+            ("h2c, WebSocket", true),
+            ("h2c", false),
+            ("websockets", false),
+        ] {
+            let wants = wants_web_socket(&headers(&[("upgrade", value)]));
+            assert_eq!(wants, expected, "{value}");
+        }
+        assert!(!wants_web_socket(&HeaderMap::new()));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Answers of the proxy's own, in the format whose errors the client understands.
 
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, UPGRADE};
 use http::{HeaderValue, Response, StatusCode};
 use serde_json::json;
 use throughline_transcript::wire::Wire;
@@ -22,6 +22,8 @@ pub(crate) enum Refusal {
     NoAnswer,
     /// More requests at a time than may be.
     Busy,
+    /// A web socket is wanted: over one, no answer could be read along and no request rewritten.
+    WebSocket,
     /// Message threads keep the history at the provider: nobody could put a memory in its place.
     Thread,
 }
@@ -36,6 +38,7 @@ impl Refusal {
             Self::Unreachable { .. } => "unreachable",
             Self::NoAnswer => "no-answer",
             Self::Busy => "busy",
+            Self::WebSocket => "web-socket",
             Self::Thread => "thread",
         }
     }
@@ -48,6 +51,8 @@ impl Refusal {
             Self::Unreachable { .. } => StatusCode::BAD_GATEWAY,
             Self::NoAnswer => StatusCode::GATEWAY_TIMEOUT,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            // What Codex takes as a word to go on over HTTP at once; after any other it tries again first.
+            Self::WebSocket => StatusCode::UPGRADE_REQUIRED,
         }
     }
 
@@ -65,6 +70,9 @@ impl Refusal {
             Self::Busy => {
                 "throughline has more requests under way than it is set to take".to_owned()
             }
+            Self::WebSocket => {
+                "throughline serves no web sockets: send the request over HTTP".to_owned()
+            }
             Self::Thread => {
                 "message threads are not supported through throughline: send the whole conversation"
                     .to_owned()
@@ -77,7 +85,7 @@ impl Refusal {
         match self {
             Self::NotFound { .. } => "not_found_error",
             Self::TooLarge { .. } => "request_too_large",
-            Self::BrokenBody | Self::Thread => "invalid_request_error",
+            Self::BrokenBody | Self::WebSocket | Self::Thread => "invalid_request_error",
             Self::Unreachable { .. } => "api_error",
             Self::NoAnswer => "timeout_error",
             Self::Busy => "overloaded_error",
@@ -115,8 +123,15 @@ impl Refusal {
         *response.status_mut() = self.status();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if *self == Self::Busy {
-            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        match self {
+            Self::Busy => {
+                headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            Self::WebSocket => {
+                headers.insert(UPGRADE, HeaderValue::from_static("HTTP/1.1"));
+                headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+            }
+            _ => {}
         }
         response
     }

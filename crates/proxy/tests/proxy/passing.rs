@@ -1,12 +1,13 @@
 //! What passes byte for byte.
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use serde_json::json;
 use throughline_proxy::Config;
 use throughline_proxy::config::Mode;
 use throughline_simulator::Options;
 use throughline_transcript::wire::Wire;
 
+use crate::admin::request;
 use crate::world::{Client, World, chatter, config, post};
 
 /// A body that no serialiser would write.
@@ -119,6 +120,38 @@ async fn message_threads_are_declined_so_that_clients_send_their_history() {
         got.json()["error"]["details"]["error_code"],
         "thread_unsupported_request"
     );
+    assert!(world.provider.ledger().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn web_sockets_are_declined_so_that_clients_go_on_over_http() {
+    let world = World::new(Options::new(3).without_latency()).await;
+    for (path, key) in [
+        ("/v1/responses", "authorization"),
+        ("/responses", "authorization"),
+        ("/v1/chat/completions", "authorization"),
+        ("/v1/realtime?model=m", "authorization"),
+        ("/passthrough/v1/responses", "authorization"),
+        ("/v1/messages", "x-api-key"),
+    ] {
+        let headers = [
+            (key, "k"),
+            ("connection", "Upgrade"),
+            ("upgrade", "websocket"),
+            ("sec-websocket-version", "13"),
+            ("sec-websocket-key", "x3JJHMbDL1EzLkh9GBhXDw=="),
+        ];
+        let got = world.ask(request(Method::GET, path, &headers, "")).await;
+        assert_eq!(got.status, StatusCode::UPGRADE_REQUIRED, "{path}");
+        // A server says to what it would change.
+        assert_eq!(got.told("upgrade"), Some("HTTP/1.1"));
+        let error = &got.json()["error"];
+        assert_eq!(error["type"], "invalid_request_error", "{path} {got:?}");
+        assert_eq!(
+            error["message"],
+            "throughline serves no web sockets: send the request over HTTP"
+        );
+    }
     assert!(world.provider.ledger().is_empty());
 }
 
