@@ -267,13 +267,10 @@ impl Sessions {
             }
         }
         let outline = asked.incoming.outline()?;
-        let has_tools = outline
-            .field("tools")
-            .is_some_and(|tools| tools.array().next().is_some());
         if let Some(declined) = admission(&outline) {
             return Err(Untracked::Declined(declined));
         }
-        if nearest.is_none() && !has_tools && !has_history(&asked.incoming) {
+        if nearest.is_none() && !outline.offers_tools() && !has_history(&asked.incoming) {
             return Err(Untracked::SideCall);
         }
         // The first message alone is no conversation in common.

@@ -35,6 +35,9 @@ use crate::wire::Wire;
 /// The most fields that a request has beside its messages.
 const FIELDS_MAX: usize = 256;
 
+/// Type of an item of the input that has tools.
+const ITEM_OF_TOOLS: &str = "additional_tools";
+
 /// Why a body cannot be taken apart.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -352,6 +355,49 @@ impl Outline {
         self.fields
             .iter()
             .map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// Whether the model is given tools, wherever the format has a place for them: a list of their own, servers that have
+    /// them (Anthropic), the list of earlier days (Chat), items of the input (Responses, as Codex sends them).
+    #[must_use]
+    pub fn offers_tools(&self) -> bool {
+        let is_filled = |name: &str| {
+            self.field(name)
+                .is_some_and(|tools| tools.array().next().is_some())
+        };
+        match self.wire {
+            Wire::Anthropic => is_filled("tools") || is_filled("mcp_servers"),
+            Wire::OpenAiChat => is_filled("tools") || is_filled("functions"),
+            Wire::OpenAiResponses => is_filled("tools") || self.has_item_of_tools(),
+        }
+    }
+
+    fn has_item_of_tools(&self) -> bool {
+        let list = self.body.get(self.list.clone()).unwrap_or_default();
+        // Most requests have none, and are not walked for it.
+        if !list.contains(ITEM_OF_TOOLS) {
+            return false;
+        }
+        let Ok(mut reader) = Reader::new(self.wire, self.body.clone()) else {
+            return false;
+        };
+        while let Ok(Some(span)) = reader.next() {
+            let text = reader.message(span);
+            if !text.contains(ITEM_OF_TOOLS) {
+                continue;
+            }
+            let Ok(item) = Raw::parse(text.to_owned()) else {
+                continue;
+            };
+            let [kind, tools] = item.fields(["type", "tools"]);
+            let is_it = kind
+                .and_then(|kind| kind.as_text())
+                .is_some_and(|kind| kind.decode() == ITEM_OF_TOOLS);
+            if is_it && tools.is_some_and(|tools| tools.array().next().is_some()) {
+                return true;
+            }
+        }
+        false
     }
 
     /// The body with other messages: `lead`, `inserted`, `rest`. Messages that are kept one after the other are taken

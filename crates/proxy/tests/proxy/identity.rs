@@ -184,3 +184,51 @@ async fn a_fork_takes_no_reasoning_of_its_parent_along() {
     branch.say(&world, "On that way.").await;
     assert_eq!(world.refused(), 0);
 }
+
+/// Codex gives its tools in items of the input, before its instructions.
+#[tokio::test(start_paused = true)]
+async fn the_first_request_of_a_conversation_with_tools_begins_its_session() {
+    for (wire, fields, lead) in [
+        (
+            Wire::OpenAiResponses,
+            json!({}),
+            json!([
+                {"type": "additional_tools", "role": "developer", "tools": [{"type": "custom", "name": "exec"}]},
+                {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "You are Codex."}]},
+            ]),
+        ),
+        (
+            Wire::OpenAiChat,
+            json!({"functions": [{"name": "look", "parameters": {"type": "object"}}]}),
+            json!([]),
+        ),
+    ] {
+        let world = world().await;
+        let mut client = Client::new(wire);
+        client.tools = None;
+        client.fields = fields;
+        client.messages = lead.as_array().unwrap().clone();
+        client
+            .messages
+            .push(json!({"role": "user", "content": "Hello."}));
+        let got = world.ask(client.request()).await;
+        assert_eq!(got.told("x-throughline"), Some("tracked"), "{wire} {got:?}");
+        let first = session(&got);
+        let answer = client.read(&got);
+        client.messages.extend(answer);
+        client
+            .messages
+            .push(json!({"role": "user", "content": "And then?"}));
+        let got = world.ask(client.request()).await;
+        assert_eq!(session(&got), first, "{wire}");
+        world.proxy.settle(std::time::Duration::from_secs(1)).await;
+        let id = throughline_store::SessionId::new(first).unwrap();
+        let stored = world.store.session(&id).await.unwrap();
+        assert_eq!(stored.message_count, 4, "{wire}");
+        // Without any of it, a message alone is a call beside the conversation.
+        client.fields = json!({});
+        client.messages = vec![json!({"role": "user", "content": "A title?"})];
+        let got = world.ask(client.request()).await;
+        assert_eq!(got.told("x-throughline-reason"), Some("side-call"));
+    }
+}

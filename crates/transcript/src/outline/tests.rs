@@ -170,3 +170,67 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn tools_are_found_wherever_a_format_has_them() {
+    use Wire::{Anthropic, OpenAiChat, OpenAiResponses};
+    for (wire, body, expected) in [
+        (Anthropic, r#"{"messages":[],"tools":[{"name":"t"}]}"#, true),
+        (Anthropic, r#"{"messages":[],"tools":[]}"#, false),
+        (Anthropic, r#"{"messages":[],"tools":null}"#, false),
+        (
+            Anthropic,
+            r#"{"mcp_servers":[{"name":"m"}],"messages":[]}"#,
+            true,
+        ),
+        (
+            Anthropic,
+            r#"{"functions":[{"name":"f"}],"messages":[]}"#,
+            false,
+        ),
+        (
+            OpenAiChat,
+            r#"{"messages":[],"tools":[{"type":"function"}]}"#,
+            true,
+        ),
+        (
+            OpenAiChat,
+            r#"{"functions":[{"name":"f"}],"messages":[]}"#,
+            true,
+        ),
+        (
+            OpenAiChat,
+            r#"{"messages":[{"role":"user","content":"tools"}]}"#,
+            false,
+        ),
+        (
+            OpenAiResponses,
+            r#"{"input":[],"tools":[{"type":"function"}]}"#,
+            true,
+        ),
+        (
+            OpenAiResponses,
+            r#"{"input":[{"type":"additional_tools","role":"developer","tools":[{"type":"custom","name":"exec"}]},{"role":"user","content":"a"}]}"#,
+            true,
+        ),
+        (
+            OpenAiResponses,
+            r#"{"input":[{"role":"user","content":"a"},{"tools":[{}],"type":"additional_tools"}]}"#,
+            true,
+        ),
+        (
+            OpenAiResponses,
+            r#"{"input":[{"type":"additional_tools","tools":[]}]}"#,
+            false,
+        ),
+        (
+            OpenAiResponses,
+            r#"{"input":[{"role":"user","content":"\"type\":\"additional_tools\",\"tools\":[1]"}]}"#,
+            false,
+        ),
+        (OpenAiResponses, r#"{"input":[]}"#, false),
+    ] {
+        let (_, outline) = outline(wire, body).unwrap();
+        assert_eq!(outline.offers_tools(), expected, "{wire} {body}");
+    }
+}
