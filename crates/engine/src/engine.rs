@@ -38,6 +38,8 @@ pub struct Engine {
     /// Whether anything but what was stored is known. A session that was only opened starts nothing.
     is_awake: bool,
     epoch: u64,
+    /// Rises whenever requests no longer begin as they did: with each epoch, and within one where its frame changes.
+    prefix: u64,
     /// Swaps in the life of this engine.
     swaps: u64,
     /// Reasoning in messages before this belongs to another prefix.
@@ -62,7 +64,7 @@ pub struct Engine {
     /// Tokens of messages after the answer to the last reported request, estimated.
     added_tokens: u64,
     last_request_at: Option<Time>,
-    /// Epoch of the request that was planned and is not answered yet.
+    /// Prefix of the request that was planned and is not answered yet.
     in_flight: Option<u64>,
     /// Live tokens when the last order was made in this epoch.
     ordered_at: Option<u64>,
@@ -207,6 +209,7 @@ impl Engine {
             live,
             is_awake: false,
             epoch,
+            prefix: 0,
             swaps: 0,
             thinking_from: swapped_at,
             adopted,

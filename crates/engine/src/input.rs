@@ -79,7 +79,8 @@ pub enum Input {
     PhaseEnded,
     /// The settings have changed; another model may have been chosen.
     Configured(Box<Settings>),
-    /// System prompt, tools or model have changed, so that requests no longer begin as they did.
+    /// System prompt, tools or model have changed, so that requests no longer begin as they did. The epoch stays: no
+    /// other memory takes the place of the present one.
     FrameChanged,
     /// A memory that was edited by a person or brought from elsewhere takes the place of the one in the requests.
     Given(Box<Memory>),

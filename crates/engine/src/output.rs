@@ -97,7 +97,8 @@ pub struct UpdateOrder {
 /// What a request is made of.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The epoch. Within it each request is a prefix of the next, unless the transcript was cut back.
+    /// The epoch. Within it each request is a prefix of the next, unless the transcript was cut back, or system prompt,
+    /// tools or model have changed ([`Plan::thinking_from`] moves then).
     pub epoch: u64,
     /// What stands before the messages.
     pub memory: Option<Arc<str>>,
@@ -107,7 +108,7 @@ pub struct Plan {
     pub end: usize,
     /// Reasoning is left out of messages before this index.
     pub thinking_from: usize,
-    /// Where the last request that was answered ended, if it belongs to the same epoch: index of the message after its
+    /// Where the last request that was answered ended, if it began as this one does: index of the message after its
     /// last.
     pub last_end: Option<usize>,
     /// Tokens, estimated and corrected by what the provider has reported.
@@ -125,16 +126,16 @@ pub struct Waited {
     pub kind: BuildKind,
 }
 
-/// What requests are made with.
+/// What requests are made with. One of the same epoch as the one before differs in `at_messages` only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adoption {
-    /// The epoch that begins.
+    /// The epoch that begins, or the present one.
     pub epoch: u64,
     /// Number of the memory version; `None` for no memory.
     pub version: Option<u32>,
     /// Messages that it stands for.
     pub cover: usize,
-    /// Messages that there were when it was adopted.
+    /// Messages that there were when it was adopted: reasoning before them belongs to another prefix.
     pub at_messages: usize,
     /// The messages that are quoted behind the memory, because they are the latest request and are covered: index of
     /// the first, and of the one after the last.

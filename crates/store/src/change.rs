@@ -120,7 +120,8 @@ impl Counts {
                 adoption,
             } => {
                 expect(Counter::Epoch, *expected_epoch, self.epoch)?;
-                if adoption.epoch <= self.epoch {
+                let is_another = adoption.covered_count != self.covered_count;
+                if adoption.epoch < self.epoch + u64::from(is_another) {
                     return Err(StoreError::Invalid {
                         reason: Invalid::EpochNotRising,
                     });
@@ -277,10 +278,10 @@ mod tests {
         check(&[memory(4, 4)], Err("expected memory version 3, found 2"));
         check(&[memory(2, 4)], Err("expected memory version 1, found 2"));
         check(&[adopt(2, 3, None, 0)], Err("expected epoch 2, found 3"));
-        check(
-            &[adopt(3, 3, None, 0)],
-            Err("changes that cannot be applied: an epoch must be greater than the one before"),
-        );
+        let not_rising = "changes that cannot be applied: an epoch must be greater than the one before if it covers other messages, and never smaller";
+        check(&[adopt(3, 3, None, 0)], Err(not_rising));
+        check(&[adopt(3, 2, Some(2), 2)], Err(not_rising));
+        check(&[adopt(3, 3, Some(2), 2)], Ok((4, 2, 3, 2)));
         let of_call = |uncached, cost_nanodollars| {
             Change::Usage(UsageRow {
                 at_ms: 0,

@@ -153,7 +153,9 @@ pub enum Invalid {
     #[error("the adopted memory version does not exist")]
     AdoptsMissingMemory,
     /// Epochs only go up.
-    #[error("an epoch must be greater than the one before")]
+    #[error(
+        "an epoch must be greater than the one before if it covers other messages, and never smaller"
+    )]
     EpochNotRising,
     /// The parent has fewer messages than the fork is to begin with.
     #[error("a fork cannot begin with more messages than its parent has")]

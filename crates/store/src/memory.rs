@@ -54,7 +54,8 @@ impl From<&MemoryRow> for MemoryInfo {
 /// Which memory stands for the covered messages from now on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adoption {
-    /// The epoch that begins; greater than the one before. The first adoption replaces epoch 0.
+    /// The epoch that begins; greater than the one before, or the same if only the state is another. The first adoption
+    /// replaces epoch 0.
     pub epoch: u64,
     /// The memory version, or none: a swap was undone.
     pub memory_version: Option<u64>,

@@ -31,10 +31,10 @@ impl Engine {
         if self
             .in_flight
             .take()
-            .is_some_and(|epoch| epoch != self.epoch)
+            .is_some_and(|prefix| prefix != self.prefix)
         {
             // The model reasoned about what stood before the swap.
-            self.begin_epoch_at(self.live.end());
+            self.reason_from(self.live.end());
         }
         let Some(estimated) = self.asked_tokens.take() else {
             return;
@@ -89,7 +89,7 @@ impl Engine {
         self.history_changed();
         if messages < self.thinking_from {
             // What is said from here on is reasoned about in the present epoch.
-            self.begin_epoch_at(messages);
+            self.reason_from(messages);
         }
         self.ready.take_if(|version| version.cover() > messages);
         self.draft.take_if(|draft| draft.version.cover() > messages);
@@ -117,7 +117,7 @@ impl Engine {
         self.must_shrink = false;
         self.undone_at = None;
         self.adopted = None;
-        self.epoch += 1;
+        self.begin_epoch();
         self.adopt_as_it_is();
         self.history_changed();
     }
@@ -195,7 +195,7 @@ impl Engine {
         self.give_up_builds(Dropped::HistoryChanged);
         self.live
             .join_front(past.first, past.chain, past.messages, past.facts);
-        self.epoch += 1;
+        self.begin_epoch();
         self.thinking_from = self.live.end();
         self.adopted = past.adopted.map(|adopted| Adopted {
             adoption: Adoption {
@@ -217,20 +217,25 @@ impl Engine {
         self.event(Event::Undone { epoch, tokens });
     }
 
-    /// System prompt, tools or model are others now: a new epoch, in which reasoning from before has no place.
+    /// System prompt, tools or model are others now: reasoning from before has no place behind them. What the memory
+    /// stands for is the same, and so is the epoch.
     pub(super) fn frame_changed(&mut self) {
-        self.begin_epoch_at(self.live.end());
+        self.reason_from(self.live.end());
         self.meter.history_changed();
         self.asked_tokens = None;
         self.look_again();
     }
 
-    /// The memory stays, but reasoning in messages before this belongs to another prefix.
-    fn begin_epoch_at(&mut self, messages: usize) {
+    pub(super) fn begin_epoch(&mut self) {
         self.epoch += 1;
+        self.prefix += 1;
+    }
+
+    /// The memory stays, but reasoning in messages before this belongs to another prefix.
+    fn reason_from(&mut self, messages: usize) {
+        self.prefix += 1;
         self.thinking_from = messages;
         if let Some(adopted) = &mut self.adopted {
-            adopted.adoption.epoch = self.epoch;
             adopted.adoption.at_messages = messages;
         }
         self.adopt_as_it_is();

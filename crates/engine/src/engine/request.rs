@@ -94,7 +94,7 @@ impl Engine {
         let plan = self.plan();
         self.asked_tokens = Some(self.estimate());
         self.last_request_at = Some(now);
-        self.in_flight = Some(self.epoch);
+        self.in_flight = Some(self.prefix);
         self.since_swap.requests += 1;
         self.outputs.push_back(Output::Request(plan));
     }

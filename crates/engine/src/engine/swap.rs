@@ -32,7 +32,7 @@ impl Engine {
                 facts,
             });
         }
-        self.epoch += 1;
+        self.begin_epoch();
         self.swaps += 1;
         let adoption = Adoption {
             epoch: self.epoch,

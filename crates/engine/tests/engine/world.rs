@@ -64,7 +64,8 @@ pub(crate) struct World {
     pub(crate) is_broken: bool,
     pub(crate) pins: Vec<throughline_engine::Pin>,
     wait_until: Option<i64>,
-    last_body: Option<(u64, String)>,
+    /// Epoch, where reasoning begins to count, and the body but for its end.
+    last_body: Option<((u64, usize), String)>,
     compactions: u64,
     /// The first compaction that the engine as it is knows of.
     asked_since: u64,

@@ -147,7 +147,9 @@ async fn parallel_requests_of_one_conversation_do_not_mix() {
 
 impl Client {
     /// The last request once more.
-    fn request_without_answer(&self) -> http::Request<http_body_util::Full<bytes::Bytes>> {
+    pub(crate) fn request_without_answer(
+        &self,
+    ) -> http::Request<http_body_util::Full<bytes::Bytes>> {
         let mut client = self.clone();
         while client
             .messages

@@ -124,6 +124,69 @@ async fn a_restart_keeps_the_prefix() {
     }
 }
 
+/// An epoch is the time between two swaps: other tools begin none, though what was thought behind the old ones goes.
+#[tokio::test(start_paused = true)]
+async fn other_tools_begin_no_epoch() {
+    for (model, binds) in [("claude-opus-5-5", true), ("claude-opus-4-6", false)] {
+        let config = Config {
+            window: Some(40_000),
+            ..config()
+        };
+        let mut world = World::with(Options::new(3).without_latency(), config).await;
+        let mut client = Client::new(Wire::Anthropic);
+        client.fields = json!({"model": model, "thinking": {"type": "adaptive"}});
+        client.say(&world, "Hello.").await;
+        client.say(&world, "Look at module_a.").await;
+        let thoughts: Vec<String> = client
+            .messages
+            .iter()
+            .flat_map(|message| message["content"].as_array().into_iter().flatten())
+            .filter_map(|block| Some(block["signature"].as_str()?.to_owned()))
+            .collect();
+        assert!(!thoughts.is_empty(), "{model}");
+        let tools = client.tools.as_mut().unwrap().as_array_mut().unwrap();
+        tools.push(json!({"name": "write_file", "input_schema": {"type": "object"}}));
+        let got = client.say(&world, "And at module_b.").await;
+        let told = |got: &Got| {
+            ["epoch", "covered"].map(|name| {
+                got.told(&format!("x-throughline-{name}"))
+                    .unwrap()
+                    .to_owned()
+            })
+        };
+        assert_eq!(told(&got), ["0", "0"], "{model}");
+        let sent = world.last_body();
+        let is_there = |thought: &String| sent.contains(thought);
+        assert!(
+            thoughts.iter().all(|thought| is_there(thought) != binds),
+            "{model}"
+        );
+        assert_eq!(
+            got.told("x-throughline") == Some("rewritten"),
+            binds,
+            "{model}"
+        );
+        world.restart().await;
+        let got = world.ask(client.request_without_answer()).await;
+        assert_eq!(told(&got), ["0", "0"], "{model}");
+        assert_eq!(world.last_body(), sent, "{model}");
+        // The first swap begins the first epoch.
+        let mut turn = 0;
+        let epoch = loop {
+            turn += 1;
+            assert!(turn < 100);
+            let got = client.say(&world, &chatter(turn, 200)).await;
+            let [epoch, covered] = told(&got);
+            if covered != "0" {
+                break epoch;
+            }
+            assert_eq!(epoch, "0", "{model}");
+        };
+        assert_eq!(epoch, "1", "{model}");
+        assert_eq!(world.refused(), 0, "{model}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn tokens_are_counted_of_what_would_be_sent() {
     for (wire, path) in [

@@ -19,6 +19,7 @@ use crate::store::{Page, Store};
 /// When the store does not do what every store must do.
 pub async fn conforms(home: &dyn Home) {
     commits_are_whole(home).await;
+    an_epoch_may_change_its_state(home).await;
     one_writer_at_a_time(home).await;
     forks_outlive_their_parents(home).await;
     cut_off_messages_stay_readable(home).await;
@@ -78,6 +79,44 @@ async fn commits_are_whole(home: &dyn Home) {
     assert_eq!(after.covered_digest, Some(message(1, "two").digest));
     drop(writer);
     assert_eq!(home.open().await.load(&id).await.unwrap(), after);
+}
+
+async fn an_epoch_may_change_its_state(home: &dyn Home) {
+    let store = home.open().await;
+    let id = id("state");
+    let changes = vec![append(0, &["one", "two"])];
+    store.create(session("state", 1), changes).await.unwrap();
+    let mut writer = store.open(&id, Duration::ZERO).await.unwrap();
+    let adopt = |epoch, version, covered, state: &str| {
+        let mut adoption = adoption(epoch, version, covered);
+        adoption.state = state.to_owned();
+        let expected_epoch = epoch;
+        vec![Change::Adopt {
+            expected_epoch,
+            adoption,
+        }]
+    };
+    // Nothing is adopted yet, and nothing is now.
+    let changes = adopt(0, None, 0, "a");
+    assert_eq!(writer.commit(2, changes).await.unwrap().epoch, 0);
+    let changes = vec![
+        Change::Memory(memory(1, 1, "a memory")),
+        Change::Adopt {
+            expected_epoch: 0,
+            adoption: adoption(1, Some(1), 1),
+        },
+    ];
+    writer.commit(3, changes).await.unwrap();
+    writer.commit(4, adopt(1, Some(1), 1, "b")).await.unwrap();
+    // Another cover is another epoch.
+    let other = writer.commit(5, adopt(1, None, 0, "c")).await;
+    assert_eq!(kind(other), ErrorKind::Invalid);
+    let loaded = writer.load().await.unwrap();
+    drop(writer);
+    let adopted = loaded.adoption.as_ref().unwrap();
+    assert_eq!((adopted.epoch, adopted.state.as_str()), (1, "b"));
+    assert_eq!(loaded.counts.covered_count, 1);
+    assert_eq!(home.open().await.load(&id).await.unwrap(), loaded);
 }
 
 async fn one_writer_at_a_time(home: &dyn Home) {

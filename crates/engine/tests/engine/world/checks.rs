@@ -82,6 +82,16 @@ impl World {
 
     fn adopt(&mut self, adoption: Adoption) {
         assert!(adoption.epoch >= self.last_epoch, "epochs only rise");
+        if let Some(before) = &self.adoption
+            && before.epoch == adoption.epoch
+        {
+            let at_messages = adoption.at_messages;
+            let as_before = Adoption {
+                at_messages,
+                ..before.clone()
+            };
+            assert_eq!(adoption, as_before, "another memory is another epoch");
+        }
         self.last_epoch = adoption.epoch;
         let before = self
             .adoption
@@ -217,12 +227,13 @@ impl World {
             self.check_wire(&body);
         }
         let open = body.strip_suffix("]}").unwrap().to_owned();
-        if let Some((epoch, last)) = &self.last_body
-            && *epoch == plan.epoch
+        let begins = (plan.epoch, plan.thinking_from);
+        if let Some((as_before, last)) = &self.last_body
+            && *as_before == begins
         {
             assert!(open.starts_with(last.as_str()), "the prefix has changed");
         }
-        self.last_body = Some((plan.epoch, open));
+        self.last_body = Some((begins, open));
         let counter = self.settings.counter;
         let own = self.overhead.0
             + plan
