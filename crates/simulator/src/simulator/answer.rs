@@ -65,17 +65,20 @@ impl Simulator {
         {
             reply.thinking = Some(persona::thought(&question.heard, &mut mind));
         }
-        self.blocks(asked, question, reply, &mut mind, &mut answer);
+        self.blocks(asked, question, reply, &mut dice, &mut answer);
         answer
     }
 
     /// Counts the parts of a reply, ends it at its limit and signs what is hidden.
+    ///
+    /// Ids of calls are drawn anew for each answer, as its own id is: those of a conversation are never the same, also
+    /// where the earlier calls are not in the request any more.
     fn blocks(
         &self,
         asked: &Asked,
         question: &Question,
         reply: Reply,
-        mind: &mut Dice,
+        dice: &mut Dice,
         answer: &mut Answer,
     ) {
         let scale = asked.scale;
@@ -142,14 +145,14 @@ impl Simulator {
                 }
                 ReplyPart::ToolCall { name, input } => AnswerContent::ToolCall {
                     id: free_id(&mut taken, || match asked.wire {
-                        Wire::Anthropic => mind.id("toolu_01", 22),
-                        Wire::OpenAiChat | Wire::OpenAiResponses => mind.id("call_", 24),
+                        Wire::Anthropic => dice.id("toolu_01", 22),
+                        Wire::OpenAiChat | Wire::OpenAiResponses => dice.id("call_", 24),
                     }),
                     name,
                     input,
                 },
                 ReplyPart::ServerToolCall { name, input } => AnswerContent::ServerToolCall {
-                    id: free_id(&mut taken, || mind.id("srvtoolu_01", 22)),
+                    id: free_id(&mut taken, || dice.id("srvtoolu_01", 22)),
                     name,
                     input,
                 },

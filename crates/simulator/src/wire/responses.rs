@@ -15,7 +15,7 @@ use super::chat::{
     started, tool_choice,
 };
 use crate::api_error::ApiError;
-use crate::persona::{Heard, Offer};
+use crate::persona::{Heard, Offer, Tool};
 use crate::prompt::{PartKind, Parts, digest};
 use crate::reply::{AnswerContent, Stop};
 use crate::signature::Verdict;
@@ -33,6 +33,8 @@ pub(crate) struct Stored(HashMap<String, Arc<Vec<Raw>>>);
 pub(crate) struct Read {
     pub(crate) question: Question,
     items: Vec<Raw>,
+    /// Namespaces of tools, by the names of the tools.
+    namespaces: HashMap<String, String>,
     /// Encrypted reasoning is asked for.
     is_encrypted: bool,
     streams: bool,
@@ -120,14 +122,17 @@ pub(crate) fn read(
     let kind = format
         .as_ref()
         .and_then(|format| format.string_field("type"));
+    let mut namespaces = HashMap::new();
+    let offered: Vec<Tool> = tools
+        .into_iter()
+        .chain(items.iter().filter_map(additional_tools))
+        .flat_map(|tools| functions(&tools, &mut namespaces))
+        .collect();
     let heard = Heard::from_items(
         body,
         &items,
         Offer {
-            tools: tools
-                .as_ref()
-                .map(|tools| offered(tools, false))
-                .unwrap_or_default(),
+            tools: offered,
             choice: tool_choice(choice.as_ref()),
             is_one_at_a_time: is_one_at_a_time(body),
             schema,
@@ -155,11 +160,42 @@ pub(crate) fn read(
     Ok(Read {
         question,
         items,
+        namespaces,
         is_encrypted: include
             .iter()
             .any(|name| name == "reasoning.encrypted_content"),
         streams: body.field("stream").and_then(|raw| raw.as_bool()) == Some(true),
     })
+}
+
+/// The tools that an item of the input adds.
+fn additional_tools(item: &Raw) -> Option<Raw> {
+    let [kind, tools] = item.fields(["type", "tools"]);
+    let kind = kind?.as_text()?;
+    (kind.decode() == "additional_tools")
+        .then_some(tools)
+        .flatten()
+}
+
+/// The functions of a list of tools, those in namespaces too.
+fn functions(tools: &Raw, namespaces: &mut HashMap<String, String>) -> Vec<Tool> {
+    let mut functions = offered(tools, false);
+    for tool in tools.array() {
+        let [kind, name, inner] = tool.fields(["type", "name", "tools"]);
+        let is_namespace = kind
+            .and_then(|kind| kind.as_text())
+            .is_some_and(|kind| kind.decode() == "namespace");
+        let (Some(inner), Some(name)) = (inner.filter(|_| is_namespace), name) else {
+            continue;
+        };
+        let name = name.as_text().map(|name| name.decode().into_owned());
+        for function in offered(&inner, false) {
+            let namespace = name.clone().unwrap_or_default();
+            namespaces.insert(function.name.clone(), namespace);
+            functions.push(function);
+        }
+    }
+    functions
 }
 
 /// Encrypted reasoning and compactions have to come from here, unchanged.
@@ -311,10 +347,16 @@ fn items(simulator: &Simulator, read: &Read, turn: &Turn) -> Vec<Value> {
                     "status": "completed", "content": [part],
                 })
             }
-            AnswerContent::ToolCall { id, name, input } => json!({
-                "id": format!("fc_{suffix}{index}"), "type": "function_call", "status": "completed", "call_id": id,
-                "name": name, "arguments": input,
-            }),
+            AnswerContent::ToolCall { id, name, input } => {
+                let mut item = json!({
+                    "id": format!("fc_{suffix}{index}"), "type": "function_call", "status": "completed",
+                    "call_id": id, "name": name, "arguments": input,
+                });
+                if let Some(namespace) = read.namespaces.get(name) {
+                    item["namespace"] = json!(namespace);
+                }
+                item
+            }
             AnswerContent::Compaction { content, .. } => json!({
                 "id": format!("cmp_{suffix}{index}"), "type": "compaction",
                 "encrypted_content": sealed(simulator, content.as_deref().unwrap_or_default()),

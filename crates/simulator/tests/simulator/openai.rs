@@ -550,3 +550,79 @@ fn input_tokens_are_those_of_the_usage() {
     assert_eq!(counted["input_tokens"], used["usage"]["input_tokens"]);
     assert_eq!(counted["object"], "response.input_tokens");
 }
+
+/// Codex sends its tools and its instructions as items of the input, and no `tools`.
+#[test]
+fn tools_in_items_of_the_input_are_called() {
+    let schema =
+        json!({"type": "object", "required": ["cmd"], "properties": {"cmd": {"type": "string"}}});
+    let function = json!({"type": "function", "name": "shell", "parameters": schema});
+    for (tools, namespace) in [
+        (json!([function]), Value::Null),
+        (
+            json!([{"type": "custom", "name": "exec"}, {"type": "namespace", "name": "local", "tools": [function]}]),
+            json!("local"),
+        ),
+    ] {
+        let mut simulator = simulator();
+        let body = json!({
+            "model": "gpt-5.6-sol", "store": false, "tool_choice": "required", "stream": true,
+            "client_metadata": {"x-codex-turn": "1"},
+            "input": [
+                {"type": "additional_tools", "role": "developer", "tools": tools},
+                {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "You are Codex."}]},
+                user("Look at the parser."),
+            ],
+        });
+        let exchange = responses(&mut simulator, &body);
+        assert_eq!(exchange.status, 200, "{}", exchange.text());
+        let call = events(&exchange.text())
+            .into_iter()
+            .map(|(_, data)| data["item"].clone())
+            .rfind(|item| item["type"] == "function_call")
+            .unwrap();
+        assert_eq!(call["name"], "shell", "{call}");
+        assert_eq!(call["namespace"], namespace, "{call}");
+        let arguments: Value = serde_json::from_str(call["arguments"].as_str().unwrap()).unwrap();
+        assert!(arguments["cmd"].is_string(), "{call}");
+        // The provider takes its own call back.
+        let mut next = body.clone();
+        let output =
+            json!({"type": "function_call_output", "call_id": call["call_id"], "output": "ok"});
+        next["input"].as_array_mut().unwrap().extend([call, output]);
+        next["tool_choice"] = json!("auto");
+        let exchange = responses(&mut simulator, &next);
+        assert_eq!(exchange.status, 200, "{}", exchange.text());
+    }
+}
+
+/// Earlier calls may have left the request, behind a memory: clients know their ids all the same.
+#[test]
+fn ids_of_calls_never_come_back() {
+    let mut simulator = simulator();
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        let chat = json!({"model": "gpt-5.4", "messages": [user("Look at the parser.")], "tools": tools(),
+            "tool_choice": "required"});
+        let answer = json_of(&chat_at(&mut simulator, 0, &chat));
+        for call in answer["choices"][0]["message"]["tool_calls"]
+            .as_array()
+            .unwrap()
+        {
+            ids.push(call["id"].to_string());
+        }
+        let body = json!({"model": "claude-haiku-4-5", "max_tokens": 2000, "tool_choice": {"type": "any"},
+            "tools": [{"name": "read", "input_schema": {"type": "object"}}], "messages": [user("Look at the parser.")]});
+        let answer = answered(&mut simulator, &body);
+        for block in answer["content"].as_array().unwrap() {
+            if block["type"] == "tool_use" {
+                ids.push(block["id"].to_string());
+            }
+        }
+    }
+    let count = ids.len();
+    assert!(count >= 6, "{ids:?}");
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), count);
+}

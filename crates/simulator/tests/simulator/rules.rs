@@ -348,6 +348,22 @@ fn models_are_listed_for_both_providers() {
 }
 
 #[test]
+fn betas_that_claude_code_sends_are_known() {
+    let betas = "claude-code-20250219,interleaved-thinking-2025-05-14,thinking-token-count-2026-05-13,\
+                 context-management-2025-06-27,mid-conversation-system-2026-04-07,per-turn-control-2026-07-01,\
+                 mid-conversation-tool-changes-2026-07-01,advanced-tool-use-2025-11-20,effort-2025-11-24,\
+                 dangerous-tool-use-2026-09-03,thinking-display-updates-2026-08-18";
+    // With the message of the system that it puts behind the user's.
+    let system = json!({"role": "system", "content": "x", "output_config": {"effort": "medium"}});
+    let mut request = messages_request(&ask("claude-opus-5-5", json!([user("hi"), system])));
+    request
+        .headers_mut()
+        .insert("anthropic-beta", betas.parse().unwrap());
+    let exchange = simulator().request(Duration::ZERO, request);
+    assert_eq!(exchange.status, 200, "{}", exchange.text());
+}
+
+#[test]
 fn threads_are_turned_down_so_that_clients_go_on_without() {
     let mut body = ask(MODEL, json!([user("hi")]));
     body["thread"] = json!({"type": "create"});

@@ -122,6 +122,12 @@ fn version(body: &Object, checker: &Checker<'_>) -> Version {
     }
 }
 
+/// Betas that have others in them: the part, and the whole. Claude Code sends the whole.
+const PARTS: &[(&str, &str)] = &[(
+    "mid-conversation-output-config-2026-07-01",
+    "per-turn-control-2026-07-01",
+)];
+
 /// The betas that a request switches on: by the header, or by the field that clouds have for it.
 pub(crate) struct Betas {
     /// `None` if nobody knows.
@@ -144,9 +150,10 @@ impl Betas {
     }
 
     fn is_on(&self, name: &str) -> bool {
-        self.names
-            .as_ref()
-            .is_some_and(|names| names.contains(name))
+        let wider = PARTS.iter().filter(|(part, _)| *part == name);
+        self.names.as_ref().is_some_and(|names| {
+            names.contains(name) || wider.into_iter().any(|(_, whole)| names.contains(*whole))
+        })
     }
 
     /// Reports a field or block that goes only with a beta that is known to be off.

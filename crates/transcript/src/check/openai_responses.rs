@@ -37,6 +37,7 @@ const FIELDS: &[&str] = &[
     "stream",
     "stream_options",
     "metadata",
+    "client_metadata",
     "service_tier",
     "safety_identifier",
     "user",

@@ -378,12 +378,32 @@ fn compaction() -> Vec<Row> {
         )
         .is_valid()
     );
+    let with_effort = r#"{"role":"system","content":"x","output_config":{"effort":"low"}}"#;
+    for beta in [
+        "mid-conversation-output-config-2026-07-01",
+        "per-turn-control-2026-07-01",
+    ] {
+        let names = [beta];
+        let switched_on = CheckOptions {
+            betas: Some(&names),
+            ..known()
+        };
+        let report = check_text(&talk(&[HI, with_effort]), Wire::Anthropic, &switched_on);
+        assert!(report.is_valid(), "{beta}: {report:#?}");
+    }
     vec![
         row(
             "beta-header-missing",
             "messages[0].content[0]",
             talk(&[&assistant(signed), HI]),
             talk(&[HI]),
+        )
+        .with(no_betas),
+        row(
+            "beta-header-missing",
+            "messages[1].output_config",
+            talk(&[HI, with_effort]),
+            talk(&[HI, r#"{"role":"system","content":"x"}"#]),
         )
         .with(no_betas),
         row(
