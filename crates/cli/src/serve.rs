@@ -6,16 +6,18 @@ pub(crate) mod run;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use throughline::providers::credential::Credential;
 use throughline::providers::transport::{HttpTransport, Transport};
-use throughline::store::{Durability, SqliteStore, SqliteStoreOptions, Store};
+use throughline::store::{Durability, SqliteStoreOptions, Store};
 use throughline_proxy::config::{Mode, Operator, Route, Tenants, Updates};
 use throughline_proxy::{Config, Proxy, Tls};
 use throughline_transcript::wire::Wire;
 use tokio_util::sync::CancellationToken;
 
+use tokio::net::TcpListener;
 use crate::arguments::serve::{ModeChoice, Proxying, Serve};
 use crate::connect::address::{Fault, fault};
 use crate::connect::provider::Provider;
@@ -67,8 +69,24 @@ async fn served(
         )
         .hint("--token-file FILE names one; 127.0.0.1 is this machine alone"));
     }
-    let mode = config.mode;
-    let proxy = start(config, arguments.data.as_deref()).await?;
+    let data = arguments.data.as_deref();
+    with_proxy(config, data, async |proxy| {
+        attended(arguments, proxy, listener, bound, tls, console).await
+    })
+    .await
+}
+
+/// Serves until somebody wants it to end.
+async fn attended(
+    arguments: &Serve,
+    proxy: Proxy,
+    listener: TcpListener,
+    bound: SocketAddr,
+    tls: Option<Tls>,
+    console: &Console,
+) -> Result<(), Failure> {
+    let address = &arguments.listen;
+    let mode = proxy.mode();
     let shutdown = CancellationToken::new();
     let mut endings = Endings::of(address, USUAL)?;
     let scheme = if tls.is_some() { "https" } else { "http" };
@@ -92,20 +110,29 @@ async fn served(
     Ok(())
 }
 
-/// A proxy whose sessions are in `data`, or where all sessions of the user are.
-async fn start(config: Config, data: Option<&Path>) -> Result<Proxy, Failure> {
+/// Does the work with a proxy whose sessions are in `data`, or where all sessions of the user are. The store is closed
+/// behind it.
+async fn with_proxy<T>(
+    config: Config,
+    data: Option<&Path>,
+    work: impl AsyncFnOnce(Proxy) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let of_user = config::Config::read()?;
     let folder = match data {
         Some(folder) => folder.to_owned(),
-        None => config::Config::read()?.data_folder()?,
+        None => of_user.data_folder()?,
     };
-    storage::make_private_folder(&folder)?;
     // A killed process loses nothing; waiting for the disk would hold up requests.
     let mut options = SqliteStoreOptions::default();
     options.durability = Durability::ProcessKill;
-    let store = SqliteStore::open_with(folder.join("sessions.db"), options)
-        .await
-        .map_err(storage::failure)?;
-    let store: Arc<dyn Store> = Arc::new(store);
+    storage::using_at(&folder, of_user.store, options, async |store| {
+        let proxy = start(config, Arc::clone(store)).await?;
+        work(proxy).await
+    })
+    .await
+}
+
+async fn start(config: Config, store: Arc<dyn Store>) -> Result<Proxy, Failure> {
     let transport = HttpTransport::new()
         .map_err(|error| Failure::new(Kind::Bug, format!("no connections can be made: {error}")))?;
     let transport: Arc<dyn Transport> = Arc::new(transport);

@@ -25,14 +25,25 @@ pub(crate) async fn using<T>(
     config: &Config,
     work: impl AsyncFnOnce(&Arc<dyn Store>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let place = place(config)?;
-    make_private_folder(&config.data_folder()?)?;
-    check_kind(config.store, &place)?;
-    match config.store {
+    let mut options = SqliteStoreOptions::default();
+    // One that cannot be written can be read.
+    options.access = Access::AsAllowed;
+    let folder = config.data_folder()?;
+    using_at(&folder, config.store, options, work).await
+}
+
+/// The same with the store in a folder.
+pub(crate) async fn using_at<T>(
+    folder: &Path,
+    kind: StoreKind,
+    options: SqliteStoreOptions,
+    work: impl AsyncFnOnce(&Arc<dyn Store>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let place = folder.join(name(kind));
+    make_private_folder(folder)?;
+    check_kind(kind, &place)?;
+    match kind {
         StoreKind::Sqlite => {
-            let mut options = SqliteStoreOptions::default();
-            // One that cannot be written can be read.
-            options.access = Access::AsAllowed;
             let opened = SqliteStore::open_with(&place, options).await;
             let database = opened.map_err(failure)?;
             let store: Arc<dyn Store> = Arc::new(database.clone());
@@ -87,11 +98,14 @@ pub(crate) async fn shrink(config: &Config) -> Result<u64, Failure> {
 
 /// The database, or the folder.
 pub(crate) fn place(config: &Config) -> Result<PathBuf, Failure> {
-    let name = match config.store {
+    Ok(config.data_folder()?.join(name(config.store)))
+}
+
+fn name(kind: StoreKind) -> &'static str {
+    match kind {
         StoreKind::Sqlite => "sessions.db",
         StoreKind::Files => "sessions",
-    };
-    Ok(config.data_folder()?.join(name))
+    }
 }
 
 /// The folder of everything, for its owner alone. One that exists is left as it is: it may be the user's own.

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::archive::Archive;
-use crate::config::Config;
+use crate::config::{Config, Mode};
 use crate::metrics::{Gauges, Metrics, Report};
 use crate::own::Own;
 use crate::sessions::Sessions;
@@ -70,6 +70,12 @@ impl Proxy {
             under_way,
             own,
         })
+    }
+
+    /// What it does with requests.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.shared.config.mode
     }
 
     /// What it has counted, in Prometheus' text format.

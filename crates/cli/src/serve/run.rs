@@ -2,6 +2,7 @@
 
 use std::env;
 use std::io;
+use std::net::SocketAddr;
 use std::process::ExitStatus;
 
 use throughline_proxy::config::Tenants;
@@ -11,7 +12,7 @@ use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::{END_WAIT, apply, start};
+use super::{END_WAIT, apply, with_proxy};
 use crate::arguments::serve::{Proxying, Run};
 use crate::error::{Ending, Failure, Kind, reason};
 use crate::output::Console;
@@ -58,41 +59,52 @@ async fn ran(arguments: &Run, config: Config) -> Result<(ExitStatus, Report), Fa
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.map_err(cannot)?;
     let bound = listener.local_addr().map_err(cannot)?;
-    let proxy = start(config, arguments.data.as_deref()).await?;
-    let shutdown = CancellationToken::new();
-    let serving = tokio::spawn(throughline_proxy::serve(
-        listener,
-        proxy.clone(),
-        None,
-        shutdown.clone(),
-        END_WAIT,
-    ));
+    let data = arguments.data.as_deref();
+    with_proxy(config, data, async |proxy| {
+        let shutdown = CancellationToken::new();
+        let serving = tokio::spawn(throughline_proxy::serve(
+            listener,
+            proxy.clone(),
+            None,
+            shutdown.clone(),
+            END_WAIT,
+        ));
+        let status = program(arguments, bound).await;
+        let report = proxy.report();
+        shutdown.cancel();
+        // What was under way was the program's, which has ended.
+        let _ = serving.await;
+        Ok((status?, report))
+    })
+    .await
+}
+
+/// Runs the program to its end.
+async fn program(arguments: &Run, bound: SocketAddr) -> Result<ExitStatus, Failure> {
     let Some((program, rest)) = arguments.command.split_first() else {
         return Err(Failure::new(Kind::Arguments, "no program is named"));
     };
-    let spawned = Command::new(program)
+    let cannot = |what: &str, error: &io::Error| {
+        Failure::new(
+            Kind::Arguments,
+            format!("{what} {}: {}", program.display(), reason(error)),
+        )
+    };
+    let mut child = Command::new(program)
         .args(rest)
         .env("ANTHROPIC_BASE_URL", format!("http://{bound}"))
         .env("ANTHROPIC_API_BASE", format!("http://{bound}"))
         .env("OPENAI_BASE_URL", format!("http://{bound}/v1"))
         .env("OPENAI_API_BASE", format!("http://{bound}/v1"))
         .kill_on_drop(true)
-        .spawn();
-    let status = match spawned {
-        Ok(mut child) => child.wait().await.map_err(cannot)?,
-        Err(error) => {
-            return Err(Failure::new(
-                Kind::Arguments,
-                format!("cannot run {}: {}", program.display(), reason(&error)),
-            )
-            .hint("the program and its arguments stand behind `--`"));
-        }
-    };
-    let report = proxy.report();
-    shutdown.cancel();
-    // What was under way was the program's, which has ended.
-    let _ = serving.await;
-    Ok((status, report))
+        .spawn()
+        .map_err(|error| {
+            cannot("cannot run", &error).hint("the program and its arguments stand behind `--`")
+        })?;
+    child
+        .wait()
+        .await
+        .map_err(|error| cannot("cannot wait for", &error))
 }
 
 fn code(status: ExitStatus) -> u8 {

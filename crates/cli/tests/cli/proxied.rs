@@ -293,6 +293,51 @@ fn each_request_is_a_line_of_the_log_with_nothing_that_was_said() {
         assert!(head.starts_with("http/1.1 200"), "{head}");
         proxy.end()
     };
+/// The files of a closed database: with no log beside it.
+fn is_closed(data: &Path) -> bool {
+    let is_there = |name: &str| data.join(name).exists();
+    is_there("sessions.db") && !is_there("sessions.db-wal") && !is_there("sessions.db-shm")
+}
+
+#[test]
+fn the_database_is_closed_at_the_end() {
+    let home = tempfile::tempdir().unwrap();
+    let simulator = Running::start(&[]);
+    let data = home.path().join("data");
+    let folder = data.to_str().unwrap();
+    let proxy = Proxied::start(home.path(), &simulator.address, &["--data", folder]);
+    let (head, _) = ask(&proxy.address, &body(&[said(1)])).unwrap();
+    assert!(head.starts_with("http/1.1 200"), "{head}");
+    proxy.end();
+    assert!(is_closed(&data));
+    for program in ["true", "/nowhere/to/be/found"] {
+        command(&["run", "--data", folder, "--", program])
+            .envs(["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"].map(|name| (name, home.path())))
+            .output()
+            .unwrap();
+        assert!(is_closed(&data), "{program}");
+    }
+}
+
+#[test]
+fn sessions_are_kept_as_the_settings_say() {
+    let home = tempfile::tempdir().unwrap();
+    let simulator = Running::start(&[]);
+    let as_at_home = |arguments: &[&str]| {
+        let mut command = command(arguments);
+        command.envs(["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"].map(|name| (name, home.path())));
+        command.output().unwrap()
+    };
+    let set = as_at_home(&["config", "set", "store", "files"]);
+    assert!(set.status.success(), "{}", stderr(&set));
+    let proxy = Proxied::start(home.path(), &simulator.address, &[]);
+    ask(&proxy.address, &body(&[said(1)])).unwrap();
+    proxy.end();
+    let listed = as_at_home(&["sessions", "list", "--json"]);
+    let listed: Value = serde_json::from_str(stdout(&listed)).unwrap();
+    assert_eq!(listed["total"], 1, "{listed}");
+}
+
     let text = logged(&["--log", "json"]);
     let lines: Vec<Value> = text
         .lines()
