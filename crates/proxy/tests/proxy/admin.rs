@@ -133,7 +133,7 @@ async fn every_route_of_the_document_answers() {
 async fn what_is_shown_is_what_was_used() {
     let world = world().await;
     let mut client = Client::new(Wire::Anthropic);
-    let id = swapped(&world, &mut client, 3).await;
+    let id = swapped(&world, &mut client, 4).await;
     let sessions = world.read("/sessions").await;
     let listed = &sessions["sessions"][0];
     assert_eq!(listed["id"], id.as_str());

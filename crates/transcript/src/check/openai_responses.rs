@@ -268,6 +268,20 @@ fn report_function_name(path: &Path<'_>, checker: &mut Checker<'_>) {
     );
 }
 
+/// Whether items of the input have tools.
+fn adds_tools(body: &Object) -> bool {
+    body.present("input")
+        .filter(|input| input.kind() == Kind::Array)
+        .is_some_and(|input| {
+            input.array().any(|item| {
+                item.string_field("type").as_deref() == Some("additional_tools")
+                    && item
+                        .field("tools")
+                        .is_some_and(|tools| tools.array().next().is_some())
+            })
+        })
+}
+
 fn check_tool_choice(
     body: &Object,
     names: &HashSet<String>,
@@ -279,6 +293,7 @@ fn check_tool_choice(
         return;
     };
     let path = root.key("tool_choice");
+    let are_elsewhere = body.has("prompt") || adds_tools(body);
     if let Some(word) = choice.as_text() {
         if !["none", "auto", "required"].contains(&word.decode().as_ref()) {
             checker.add(
@@ -289,7 +304,7 @@ fn check_tool_choice(
                     Shown(&word)
                 ),
             );
-        } else if word.decode() == "required" && !has_tools && !body.has("prompt") {
+        } else if word.decode() == "required" && !has_tools && !are_elsewhere {
             checker.add(
                 &rule::RESPONSES_WITHOUT_TOOLS,
                 path,
@@ -306,7 +321,7 @@ fn check_tool_choice(
     };
     if matches!(kind.decode().as_ref(), "function" | "custom")
         && let Some(name) = checker.required_name(&choice, "name", &path)
-        && !body.has("prompt")
+        && !are_elsewhere
         && !names.contains(name.decode().as_ref())
     {
         checker.add(

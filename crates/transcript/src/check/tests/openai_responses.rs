@@ -142,6 +142,21 @@ fn settings() -> Vec<Row> {
             hi(r#""tool_choice":"auto","#),
         ),
         row(
+            "tool-choice-without-tools",
+            "tool_choice",
+            body(
+                r#""tool_choice":"required","#,
+                &[r#"{"type":"additional_tools","tools":[]}"#, HI],
+            ),
+            body(
+                r#""tool_choice":"required","#,
+                &[
+                    r#"{"type":"additional_tools","tools":[{"type":"custom","name":"f"}]}"#,
+                    HI,
+                ],
+            ),
+        ),
+        row(
             "tool-choice-unknown-tool",
             "tool_choice.name",
             hi(&format!(
