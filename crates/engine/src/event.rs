@@ -1,5 +1,7 @@
 //! What the engine decided, with numbers and reasons: for logs, metrics and whoever watches.
 
+mod words;
+
 use std::fmt;
 
 use crate::input::By;
@@ -7,7 +9,7 @@ use crate::output::Ticket;
 use crate::phase::Phase;
 use crate::version::VersionOrigin;
 
-/// A decision.
+/// A decision. Written out, it is a plain sentence for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {

@@ -50,15 +50,17 @@ pub fn event_kind(event: &Event) -> &'static str {
         Event::Resumed => "resumed",
         Event::Undone { .. } => "undone",
         Event::WindowLearned { .. } => "window-learned",
+        Event::SeemsCut { .. } => "seems-cut",
         Event::Compaction { .. } => "compaction",
         _ => "other",
     }
 }
 
-/// The numbers and reasons of an event, as JSON. They hold nothing of what was said.
+/// The numbers and reasons of an event, as JSON, and the same in a plain sentence (`words`). They hold nothing of what
+/// was said.
 #[must_use]
 pub fn event_json(event: &Event) -> String {
-    let value = match event {
+    let mut value = match event {
         Event::BuildStarted {
             ticket,
             kind,
@@ -110,8 +112,19 @@ pub fn event_json(event: &Event) -> String {
             serde_json::json!({ "epoch": epoch, "tokens": tokens })
         }
         Event::WindowLearned { window } => serde_json::json!({ "window": window }),
-        other => serde_json::json!({ "what": format!("{other:?}") }),
+        Event::Refused { ticket, kind, .. } => {
+            serde_json::json!({ "ticket": ticket.number(), "kind": kind_name(*kind) })
+        }
+        Event::Dropped { ticket, .. } => serde_json::json!({ "ticket": ticket.number() }),
+        Event::Skipped { due, .. } => serde_json::json!({ "reason": due.name() }),
+        Event::SeemsCut {
+            estimated,
+            reported,
+        } => serde_json::json!({ "estimated": estimated, "reported": reported }),
+        Event::Compaction { id, .. } => serde_json::json!({ "id": id }),
+        _ => serde_json::json!({}),
     };
+    value["words"] = serde_json::json!(event.to_string());
     value.to_string()
 }
 

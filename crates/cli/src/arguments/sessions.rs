@@ -89,7 +89,7 @@ pub(crate) struct Show {
     #[arg(long, value_name = "N", conflicts_with_all = ["messages", "events", "json"])]
     pub(crate) message: Option<u64>,
 
-    /// Show all events, with their numbers
+    /// Show all events, each in a sentence
     #[arg(long)]
     pub(crate) events: bool,
 

@@ -1,6 +1,7 @@
 //! `throughline sessions show`.
 
 use serde::Serialize;
+use serde_json::Value;
 use throughline::store::{EventRow, Loaded, MemoryInfo, Page, Store, StoredMessage, UsageSum};
 use throughline_transcript::catalogue::Money;
 use throughline_transcript::message::{Content, Message};
@@ -99,6 +100,13 @@ async fn events(loaded: &Loaded, store: &dyn Store) -> Result<Vec<EventRow>, Fai
         }
         all.extend(found);
     }
+}
+
+/// What happened, as a sentence.
+fn sentence(event: &EventRow) -> String {
+    let numbers: Value = serde_json::from_str(&event.json).unwrap_or_default();
+    let words = numbers["words"].as_str();
+    words.map_or_else(|| event.json.clone(), str::to_owned)
 }
 
 fn page(skip: usize) -> Page {
@@ -225,12 +233,12 @@ impl Shown {
                     event.kind.clone(),
                 ];
                 if is_all {
-                    row.push(event.json.clone());
+                    row.push(sentence(event));
                 }
                 row
             })
             .collect();
-        let header = ["at", "what", "numbers"];
+        let header = ["at", "what", "in words"];
         let mut text = console.table(&header[..if is_all { 3 } else { 2 }], rows);
         if skipped > 0 {
             text.push_str(&format!(

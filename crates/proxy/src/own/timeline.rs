@@ -4,7 +4,6 @@ use serde::Serialize;
 use serde_json::Value;
 use throughline_store::{EventRow, Purpose, SessionInfo, StoreError};
 
-use super::chart::grouped;
 use super::figures::{Fold, Row, Sums, prompt};
 use super::view::Marks;
 use crate::Proxy;
@@ -113,61 +112,8 @@ impl Timeline {
             at_ms: row.at_ms,
             after_requests: self.requests.len(),
             kind: row.kind.clone(),
-            words: words(&row.kind, &detail),
+            words: detail["words"].as_str().unwrap_or_default().to_owned(),
             detail,
         });
-    }
-}
-
-/// What an event says, in words.
-fn words(kind: &str, detail: &Value) -> String {
-    let number = |name: &str| grouped(detail[name].as_u64().unwrap_or_default());
-    let text = |name: &str| detail[name].as_str().unwrap_or_default();
-    let who = |name: &str| match text(name) {
-        "model" => "a model",
-        "given" => "a person",
-        _ => "code",
-    };
-    match kind {
-        "build-started" => format!(
-            "{} begins a memory of {} messages ({})",
-            who("kind"),
-            number("cover"),
-            text("reason")
-        ),
-        "built" => format!(
-            "memory of {} messages by {}: {} tokens in {} ms",
-            number("cover"),
-            who("kind"),
-            number("tokens"),
-            number("took_ms")
-        ),
-        "failed" => format!("no memory by {}: {}", who("kind"), text("class")),
-        "fell-back" => format!(
-            "the draft takes the place of the model's: {}",
-            text("class")
-        ),
-        "swapped" => format!(
-            "version {} by {} swapped in ({}): {} to {} tokens, {} messages covered",
-            number("version"),
-            who("origin"),
-            text("reason"),
-            number("tokens_before"),
-            number("tokens_after"),
-            number("cover")
-        ),
-        "undone" => format!("swap taken back: {} tokens", number("tokens")),
-        "window-learned" => format!("the window is {} tokens", number("window")),
-        "compaction" => match text("what").split_once("outcome: ") {
-            Some((_, outcome)) if outcome.starts_with("Committed") => {
-                "what was asked for is swapped in".to_owned()
-            }
-            Some((_, outcome)) if outcome.starts_with("Prepared") => {
-                "the memory that was asked for is prepared".to_owned()
-            }
-            Some((_, outcome)) => format!("what was asked for: {}", outcome.trim_end_matches(" }")),
-            None => text("what").to_owned(),
-        },
-        _ => text("what").to_owned(),
     }
 }
