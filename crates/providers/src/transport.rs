@@ -9,8 +9,8 @@ mod http_transport;
 use std::pin::Pin;
 
 use async_trait::async_trait;
-use bytes::Bytes;
-use futures::Stream;
+use bytes::{Bytes, BytesMut};
+use futures::{Stream, StreamExt as _};
 
 pub use http_transport::{HttpTransport, HttpTransportBuilder};
 
@@ -28,6 +28,24 @@ pub trait Transport: Send + Sync {
         &self,
         request: http::Request<Bytes>,
     ) -> Result<http::Response<BodyStream>, TransportError>;
+
+    /// The same with a body that comes chunk by chunk: for files, which nobody wants to hold as a whole. A transport that
+    /// does not have it gets them as a whole all the same.
+    ///
+    /// # Errors
+    /// As [`Transport::call`]; or what the body ended with.
+    async fn call_streamed(
+        &self,
+        request: http::Request<BodyStream>,
+    ) -> Result<http::Response<BodyStream>, TransportError> {
+        let (head, mut chunks) = request.into_parts();
+        let mut body = BytesMut::new();
+        while let Some(chunk) = chunks.next().await {
+            body.extend_from_slice(&chunk?);
+        }
+        let request = http::Request::from_parts(head, body.freeze());
+        self.call(request).await
+    }
 }
 
 /// Why no answer came, or why it broke off.

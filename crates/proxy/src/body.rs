@@ -89,7 +89,7 @@ pub(crate) enum Unread {
 }
 
 /// How long nothing may come of a request.
-const READ_WAIT: Duration = Duration::from_secs(30);
+pub(crate) const READ_WAIT: Duration = Duration::from_secs(30);
 
 /// Reads a whole body of at most `bytes_max`, of which so many are announced.
 pub(crate) async fn read<B>(body: B, announced: usize, bytes_max: usize) -> Result<Bytes, Unread>

@@ -2,6 +2,7 @@
 
 mod passage;
 mod reading;
+mod upload;
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use bytestring::ByteString;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use http::{HeaderMap, Request, Response, request};
 use http_body::Body as HttpBody;
-use throughline_providers::transport::{BodyStream, TransportErrorKind};
+use throughline_providers::transport::BodyStream;
 use throughline_transcript::check::{CheckOptions, check_text};
 use throughline_transcript::outline::Outline;
 use throughline_transcript::refusal::{self, Class};
@@ -18,6 +19,7 @@ use throughline_transcript::wire::Wire;
 
 use self::passage::{Passage, Told, respond};
 use self::reading::{read_along, short};
+use self::upload::Upload;
 use crate::Proxy;
 use crate::body::{self, Body, Unread};
 use crate::config::Mode;
@@ -76,7 +78,7 @@ impl Proxy {
     /// Answers one request.
     pub async fn answer<B>(&self, request: Request<B>) -> Response<Body>
     where
-        B: HttpBody<Data = Bytes> + Send,
+        B: HttpBody<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (head, body) = request.into_parts();
@@ -108,10 +110,16 @@ impl Proxy {
             .get(CONTENT_LENGTH)
             .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
         let is_other = target.kind == Kind::Other;
-        // Files are uploaded whole; they are larger than requests.
+        // Files are larger than requests.
         let bytes_max = if is_other { bytes_max * 16 } else { bytes_max };
         if announced.is_some_and(|bytes| bytes > bytes_max) {
             return passage.refuse(&Refusal::TooLarge { bytes_max });
+        }
+        if is_other && !body.is_end_stream() {
+            let (chunks, upload) = Upload::begin(body, bytes_max);
+            return self
+                .uploaded(&target, &head, chunks, upload, bytes_max, passage)
+                .await;
         }
         let body = match body::read(body, announced.unwrap_or(0), bytes_max).await {
             Ok(body) => body,
@@ -265,6 +273,47 @@ impl Proxy {
     /// A request of a session, and its answer.
     async fn tracked(
         &self,
+    /// Passes a body on as it comes, and its answer back.
+    async fn uploaded(
+        &self,
+        target: &Target,
+        head: &request::Parts,
+        chunks: BodyStream,
+        upload: Upload,
+        bytes_max: usize,
+        mut passage: Passage,
+    ) -> Response<Body> {
+        passage.tell(Told {
+            done: "passed",
+            reason: "path",
+            ..Told::default()
+        });
+        let mut headers = headers::upstream(&head.headers);
+        // Not every server takes a body whose length it is not told.
+        if let Some(length) = head.headers.get(CONTENT_LENGTH) {
+            headers.insert(CONTENT_LENGTH, length.clone());
+        }
+        let mut request = Request::new(chunks);
+        *request.method_mut() = head.method.clone();
+        *request.uri_mut() = target.uri.clone();
+        *request.headers_mut() = headers;
+        let called = tokio::select! {
+            called = self.shared.transport.call_streamed(request) => called.map_err(Refusal::from),
+            () = upload.stalled(self.shared.config.limits.head_wait) => Err(Refusal::NoAnswer),
+        };
+        passage.uploads(upload.bytes());
+        let answer = match (called, upload.unread()) {
+            (Ok(answer), _) => answer,
+            (Err(_), Some(Unread::TooLarge)) => {
+                return passage.fail(&Refusal::TooLarge { bytes_max });
+            }
+            (Err(_), Some(Unread::BrokenOff)) => return passage.fail(&Refusal::BrokenBody),
+            (Err(refusal), None) => return passage.fail(&refusal),
+        };
+        let (answer, chunks) = answer.into_parts();
+        self.unread(&answer, chunks, || {}, passage)
+    }
+
         target: Target,
         head: request::Parts,
         body: Bytes,
@@ -419,11 +468,7 @@ impl Proxy {
         *request.headers_mut() = headers;
         let wait = self.shared.config.limits.head_wait;
         match tokio::time::timeout(wait, self.shared.transport.call(request)).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) if error.kind == TransportErrorKind::Timeout => Err(Refusal::NoAnswer),
-            Ok(Err(error)) => Err(Refusal::Unreachable {
-                what: error.to_string(),
-            }),
+            Ok(called) => called.map_err(Refusal::from),
             Err(_) => Err(Refusal::NoAnswer),
         }
     }

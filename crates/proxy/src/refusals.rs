@@ -3,6 +3,7 @@
 use http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, UPGRADE};
 use http::{HeaderValue, Response, StatusCode};
 use serde_json::json;
+use throughline_providers::transport::{TransportError, TransportErrorKind};
 use throughline_transcript::wire::Wire;
 
 use crate::body::Body;
@@ -26,6 +27,17 @@ pub(crate) enum Refusal {
     WebSocket,
     /// Message threads keep the history at the provider: nobody could put a memory in its place.
     Thread,
+}
+
+impl From<TransportError> for Refusal {
+    fn from(error: TransportError) -> Self {
+        match error.kind {
+            TransportErrorKind::Timeout => Self::NoAnswer,
+            _ => Self::Unreachable {
+                what: error.to_string(),
+            },
+        }
+    }
 }
 
 impl Refusal {

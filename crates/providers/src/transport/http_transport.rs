@@ -140,6 +140,22 @@ impl Transport for HttpTransport {
         &self,
         request: http::Request<Bytes>,
     ) -> Result<http::Response<BodyStream>, TransportError> {
+        self.execute(request).await
+    }
+
+    async fn call_streamed(
+        &self,
+        request: http::Request<BodyStream>,
+    ) -> Result<http::Response<BodyStream>, TransportError> {
+        self.execute(request.map(reqwest::Body::wrap_stream)).await
+    }
+}
+
+impl HttpTransport {
+    async fn execute<B: Into<reqwest::Body>>(
+        &self,
+        request: http::Request<B>,
+    ) -> Result<http::Response<BodyStream>, TransportError> {
         let request = reqwest::Request::try_from(request)
             .map_err(|error| failure(TransportErrorKind::Request, error))?;
         let response = self

@@ -107,6 +107,12 @@ impl Passage {
     pub(super) fn tell(&mut self, told: Told) {
         self.shared
             .metrics
+    /// So much of it was passed on as it came.
+    pub(super) fn uploads(&mut self, bytes: usize) {
+        self.request_bytes = Some(bytes);
+        self.sent_bytes = Some(bytes);
+    }
+
             .request(self.wire, told.done, told.reason);
         self.told = told;
     }

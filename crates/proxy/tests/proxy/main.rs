@@ -9,5 +9,6 @@ mod identity;
 mod log;
 mod passing;
 mod sockets;
+mod uploads;
 mod windows;
 mod world;

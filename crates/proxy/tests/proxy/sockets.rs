@@ -83,6 +83,28 @@ impl Wires {
     }
 }
 
+/// A file goes on its way while it still comes.
+#[tokio::test]
+async fn no_chunk_of_a_file_waits_for_the_next() {
+    let wires = Wires::new().await;
+    let mut client = TcpStream::connect(wires.proxy).await.unwrap();
+    let head = "POST /v1/files HTTP/1.1\r\nhost: x\r\nx-api-key: k\r\ncontent-length: 15\r\n\r\n";
+    client.write_all(head.as_bytes()).await.unwrap();
+    client.write_all(b"part0").await.unwrap();
+    let (mut upstream, _) = wires.upstream.accept().await.unwrap();
+    let got = until(&mut upstream, "part0").await.to_lowercase();
+    assert!(got.starts_with("post /v1/files "), "{got}");
+    assert!(got.contains("content-length: 15\r\n"), "{got}");
+    for part in ["part1", "part2"] {
+        client.write_all(part.as_bytes()).await.unwrap();
+        until(&mut upstream, part).await;
+    }
+    let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
+    upstream.write_all(answer.as_bytes()).await.unwrap();
+    let got = until(&mut client, "{}").await;
+    assert!(got.contains("x-throughline-reason: path"), "{got}");
+}
+
 const HEAD: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 

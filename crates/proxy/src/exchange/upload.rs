@@ -1,0 +1,112 @@
+//! A body that is passed on as it comes: files, which are larger than anybody would keep in memory.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream;
+use http_body::Body as HttpBody;
+use http_body_util::BodyExt as _;
+use throughline_providers::transport::{BodyStream, TransportError, TransportErrorKind};
+use tokio::time::Instant;
+
+use crate::body::{READ_WAIT, Unread};
+
+/// How far a body has come.
+#[derive(Clone)]
+pub(super) struct Upload(Arc<Mutex<Progress>>);
+
+struct Progress {
+    bytes: usize,
+    /// When something came the last time.
+    at: Instant,
+    /// Why no more of it is passed on.
+    unread: Option<Unread>,
+}
+
+impl Upload {
+    /// The body as a stream of at most `bytes_max`, and how far it has come.
+    pub(super) fn begin<B>(body: B, bytes_max: usize) -> (BodyStream, Self)
+    where
+        B: HttpBody<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let upload = Self(Arc::new(Mutex::new(Progress {
+            bytes: 0,
+            at: Instant::now(),
+            unread: None,
+        })));
+        let state = Some((Box::pin(body), upload.clone()));
+        let chunks = stream::unfold(state, move |state| async move {
+            let (mut body, upload) = state?;
+            match upload.next(&mut body, bytes_max).await {
+                Ok(Some(chunk)) => Some((Ok(chunk), Some((body, upload)))),
+                Ok(None) => None,
+                Err(error) => Some((Err(error), None)),
+            }
+        });
+        (Box::pin(chunks), upload)
+    }
+
+    async fn next<B>(
+        &self,
+        body: &mut Pin<Box<B>>,
+        bytes_max: usize,
+    ) -> Result<Option<Bytes>, TransportError>
+    where
+        B: HttpBody<Data = Bytes>,
+    {
+        loop {
+            let frame = match tokio::time::timeout(READ_WAIT, body.frame()).await {
+                Ok(None) => return Ok(None),
+                Ok(Some(Ok(frame))) => frame,
+                Ok(Some(Err(_))) | Err(_) => return Err(self.ends(Unread::BrokenOff)),
+            };
+            let Ok(chunk) = frame.into_data() else {
+                continue;
+            };
+            let mut progress = self.progress();
+            progress.bytes += chunk.len();
+            progress.at = Instant::now();
+            if progress.bytes > bytes_max {
+                drop(progress);
+                return Err(self.ends(Unread::TooLarge));
+            }
+            return Ok(Some(chunk));
+        }
+    }
+
+    fn ends(&self, why: Unread) -> TransportError {
+        self.progress().unread = Some(why);
+        TransportError::new(
+            TransportErrorKind::Broken,
+            "the body of the request ended early",
+        )
+    }
+
+    /// How much of it has come.
+    pub(super) fn bytes(&self) -> usize {
+        self.progress().bytes
+    }
+
+    /// Why not all of it was passed on, if it was not.
+    pub(super) fn unread(&self) -> Option<Unread> {
+        self.progress().unread
+    }
+
+    /// Returns when nothing more has come of it for so long.
+    pub(super) async fn stalled(&self, wait: Duration) {
+        loop {
+            let due = self.progress().at + wait;
+            if due <= Instant::now() {
+                return;
+            }
+            tokio::time::sleep_until(due).await;
+        }
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
