@@ -16,6 +16,7 @@ use throughline_proxy::config::{Mode, Operator, Route, Tenants, Updates};
 use throughline_proxy::{Config, Proxy, Tls};
 use throughline_transcript::wire::Wire;
 use tokio_util::sync::CancellationToken;
+use throughline_transcript::check::Profile;
 
 use tokio::net::TcpListener;
 use crate::arguments::serve::{ModeChoice, Proxying, Serve};
@@ -166,7 +167,11 @@ fn apply(proxying: &Proxying, config: &mut Config) -> Result<(), Failure> {
         config.window = proxying.window;
     }
     if let Some(path) = &proxying.catalogue {
+            profile: Profile::Provider,
         config.catalogue = Arc::new(model::catalogue(Some(path))?);
+    }
+    if proxying.strict_alternation {
+        config.upstreams.openai_profile = Profile::StrictAlternation;
     }
     if let Some(who) = &proxying.updates {
         config.updates = updates(who, config)?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use throughline_engine::{Mark, Settings};
 use throughline_providers::credential::Credential;
 use throughline_transcript::catalogue::Catalogue;
+use throughline_transcript::check::Profile;
 use throughline_transcript::wire::Wire;
 
 /// The largest request that Anthropic takes, bytes; the same for all, as clients know it.
@@ -64,6 +65,9 @@ pub struct Upstreams {
     pub anthropic: String,
     /// For OpenAI's formats.
     pub openai: String,
+    /// What the upstream for OpenAI's formats asks for beyond the provider's rules: where it is a local server, the chat
+    /// templates of its models often want user and assistant strictly in turn.
+    pub openai_profile: Profile,
     /// Others, by the beginning of the path: what follows it is sent there.
     pub routes: Vec<Route>,
 }
@@ -73,6 +77,7 @@ impl Default for Upstreams {
         Self {
             anthropic: "https://api.anthropic.com".to_owned(),
             openai: "https://api.openai.com".to_owned(),
+            openai_profile: Profile::Provider,
             routes: Vec::new(),
         }
     }
@@ -85,6 +90,8 @@ pub struct Route {
     pub prefix: String,
     /// Base URL.
     pub upstream: String,
+    /// What it asks for beyond the provider's rules.
+    pub profile: Profile,
 }
 
 /// What is done with requests.

@@ -12,7 +12,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use http::{HeaderMap, Request, Response, request};
 use http_body::Body as HttpBody;
 use throughline_providers::transport::BodyStream;
-use throughline_transcript::check::{CheckOptions, check_text};
+use throughline_transcript::check::{CheckOptions, Profile, check_text};
 use throughline_transcript::outline::Outline;
 use throughline_transcript::refusal::{self, Class};
 use throughline_transcript::wire::Wire;
@@ -132,12 +132,12 @@ impl Proxy {
             _ if target.is_passed => Decided::Passed("switched-off"),
             _ if self.shared.config.mode == Mode::Off => Decided::Passed("off"),
             Kind::Count(wire) => {
-                let counted = self.counted(wire, &head, &body).map(Bytes::from);
+                let counted = self.counted(wire, &target, &head, &body).map(Bytes::from);
                 return self
                     .passed(&target, &head, body, counted, "count", passage)
                     .await;
             }
-            Kind::Answer(wire) => self.decided(wire, &head, &body).await,
+            Kind::Answer(wire) => self.decided(wire, &target, &head, &body).await,
         };
         match decided {
             Decided::Passed(reason) => {
@@ -150,11 +150,17 @@ impl Proxy {
     }
 
     /// What becomes of a request that asks a model. Whatever goes wrong here, it goes as it is.
-    async fn decided(&self, wire: Wire, head: &request::Parts, body: &Bytes) -> Decided {
+    async fn decided(
+        &self,
+        wire: Wire,
+        target: &Target,
+        head: &request::Parts,
+        body: &Bytes,
+    ) -> Decided {
         if self.shared.archive.waiting_bytes() > self.shared.config.limits.unstored_bytes_max {
             return Decided::Passed("store");
         }
-        let asked = match self.asked(wire, head, body) {
+        let asked = match self.asked(wire, target.profile, head, body) {
             Ok(asked) => asked,
             Err(reason) => return reason.declined().into(),
         };
@@ -174,7 +180,13 @@ impl Proxy {
     }
 
     /// What is known of a request before its session is.
-    fn asked(&self, wire: Wire, head: &request::Parts, body: &Bytes) -> Result<Asked, Untracked> {
+    fn asked(
+        &self,
+        wire: Wire,
+        profile: Profile,
+        head: &request::Parts,
+        body: &Bytes,
+    ) -> Result<Asked, Untracked> {
         let config = &self.shared.config;
         let text = body::unpacked(&head.headers, body, config.limits.body_bytes_max)
             .and_then(|body| ByteString::try_from(body).ok())
@@ -182,7 +194,9 @@ impl Proxy {
         let tenant = headers::Tenant::of(&head.headers, config.tenants);
         let name = headers::named_session(&head.headers);
         let run = headers::client_session(&head.headers);
-        Asked::read(wire, text, tenant, name, run)
+        let mut asked = Asked::read(wire, text, tenant, name, run)?;
+        asked.incoming.profile = profile;
+        Ok(asked)
     }
 
     /// Takes the body that was written, if it may be sent.
@@ -199,7 +213,7 @@ impl Proxy {
             "observe"
         } else if !is_adopted {
             "store"
-        } else if let Some(finding) = broken_rule(&body, going.settled.outline.wire()) {
+        } else if let Some(finding) = broken_rule(&body, &going.settled) {
             tracing::warn!(session = %going.session.id, finding, "a rewritten request would be refused: the original is sent");
             "check"
         } else {
@@ -210,11 +224,17 @@ impl Proxy {
     }
 
     /// The body whose tokens are to be counted, if it is not the client's.
-    fn counted(&self, wire: Wire, head: &request::Parts, body: &Bytes) -> Option<String> {
+    fn counted(
+        &self,
+        wire: Wire,
+        target: &Target,
+        head: &request::Parts,
+        body: &Bytes,
+    ) -> Option<String> {
         if self.shared.config.mode != Mode::Rewrite {
             return None;
         }
-        let asked = self.asked(wire, head, body).ok()?;
+        let asked = self.asked(wire, target.profile, head, body).ok()?;
         let outline = asked.incoming.outline().ok()?;
         if own_ways(&outline, Mode::Rewrite).is_some() {
             return None;
@@ -253,26 +273,6 @@ impl Proxy {
         self.unread(&answer, chunks, || {}, passage)
     }
 
-    /// An answer that is passed on and not read along.
-    fn unread(
-        &self,
-        answer: &http::response::Parts,
-        chunks: BodyStream,
-        begun: impl FnOnce() + Send + 'static,
-        mut passage: Passage,
-    ) -> Response<Body> {
-        passage.answers(answer);
-        let told = passage.told().clone();
-        let idle_wait = self.shared.config.limits.idle_wait;
-        let tap = Tap::new(chunks, 0, idle_wait, begun, move |seen| {
-            passage.ends(&seen, None);
-        });
-        respond(answer, Body::passing(tap), &told)
-    }
-
-    /// A request of a session, and its answer.
-    async fn tracked(
-        &self,
     /// Passes a body on as it comes, and its answer back.
     async fn uploaded(
         &self,
@@ -314,6 +314,26 @@ impl Proxy {
         self.unread(&answer, chunks, || {}, passage)
     }
 
+    /// An answer that is passed on and not read along.
+    fn unread(
+        &self,
+        answer: &http::response::Parts,
+        chunks: BodyStream,
+        begun: impl FnOnce() + Send + 'static,
+        mut passage: Passage,
+    ) -> Response<Body> {
+        passage.answers(answer);
+        let told = passage.told().clone();
+        let idle_wait = self.shared.config.limits.idle_wait;
+        let tap = Tap::new(chunks, 0, idle_wait, begun, move |seen| {
+            passage.ends(&seen, None);
+        });
+        respond(answer, Body::passing(tap), &told)
+    }
+
+    /// A request of a session, and its answer.
+    async fn tracked(
+        &self,
         target: Target,
         head: request::Parts,
         body: Bytes,
@@ -527,8 +547,12 @@ fn own_ways(outline: &Outline, mode: Mode) -> Option<Declined> {
         .then_some(Declined::Passed("choices"))
 }
 
-fn broken_rule(body: &str, wire: Wire) -> Option<String> {
-    let report = check_text(body, wire, &CheckOptions::default());
+fn broken_rule(body: &str, settled: &Settled) -> Option<String> {
+    let options = CheckOptions {
+        profile: settled.profile,
+        ..CheckOptions::default()
+    };
+    let report = check_text(body, settled.outline.wire(), &options);
     report
         .errors()
         .next()

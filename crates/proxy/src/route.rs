@@ -1,6 +1,7 @@
 //! Where a request goes, by its path.
 
 use http::{HeaderMap, Method, Uri};
+use throughline_transcript::check::Profile;
 use throughline_transcript::wire::Wire;
 
 use crate::config::Upstreams;
@@ -43,6 +44,8 @@ pub(crate) struct Target {
     pub(crate) uri: Uri,
     /// Whether it is to be passed on as it is.
     pub(crate) is_passed: bool,
+    /// What the upstream asks for beyond the provider's rules.
+    pub(crate) profile: Profile,
 }
 
 /// The upstream of a request; `None` if there is none for its path.
@@ -81,6 +84,11 @@ pub(crate) fn target(
         Wire::Anthropic => &upstreams.anthropic,
         Wire::OpenAiChat | Wire::OpenAiResponses => &upstreams.openai,
     }));
+    let profile = match (route, wire) {
+        (Some((route, _)), _) => route.profile,
+        (None, Wire::Anthropic) => Profile::Provider,
+        (None, Wire::OpenAiChat | Wire::OpenAiResponses) => upstreams.openai_profile,
+    };
     let version = if is_versioned { "" } else { "/v1" };
     let query = uri
         .query()
@@ -92,6 +100,7 @@ pub(crate) fn target(
         base: base.to_owned(),
         uri,
         is_passed,
+        profile,
     })
 }
 
@@ -142,9 +151,11 @@ mod tests {
         let upstreams = Upstreams {
             anthropic: "https://a.example/".to_owned(),
             openai: "https://o.example/api/v1".to_owned(),
+            openai_profile: Profile::Provider,
             routes: vec![Route {
                 prefix: "/groq".to_owned(),
                 upstream: "https://g.example/openai/v1/".to_owned(),
+                profile: Profile::Provider,
             }],
         };
         let mut headers = HeaderMap::new();

@@ -16,6 +16,7 @@ use throughline::driver::{self, Kept, KeptAdoption};
 use throughline_engine::{Engine, Input, Pin, Snapshot};
 use throughline_memory::redact::Redactor;
 use throughline_store::{ForkPoint, NewSession, Page, SessionId, StoreError};
+use throughline_transcript::check::Profile;
 use throughline_transcript::digest::{Chain, Digest, message_digest};
 use throughline_transcript::message::{Message, Role};
 use throughline_transcript::outline::{Outline, OutlineError, Reader, Span};
@@ -150,6 +151,7 @@ impl Asked {
                 wire,
                 reader: start,
                 lead,
+                profile: Profile::Provider,
             },
             first,
             name: name.map(str::to_owned),

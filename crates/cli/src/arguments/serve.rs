@@ -27,6 +27,12 @@ pub(crate) struct Proxying {
     #[arg(long = "route", value_name = "PATH=URL", value_parser = route)]
     pub(crate) routes: Vec<(String, String)>,
 
+    /// The upstream for OpenAI's formats wants user and assistant strictly in turn
+    ///
+    /// So do the chat templates of many models on local servers. Requests that are rewritten keep to it then.
+    #[arg(long)]
+    pub(crate) strict_alternation: bool,
+
     /// What is done with requests
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) mode: Option<ModeChoice>,

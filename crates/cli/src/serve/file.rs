@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use throughline_proxy::Config;
 use throughline_proxy::config::{Mode, Route, Tenants};
+use throughline_transcript::check::Profile;
 
 use crate::arguments::tokens::WINDOW_MIN;
 use crate::error::{Failure, Kind};
@@ -17,6 +18,7 @@ use crate::{input, model};
 pub(super) struct Settings {
     anthropic_upstream: Option<String>,
     openai_upstream: Option<String>,
+    strict_alternation: Option<bool>,
     mode: Option<String>,
     window: Option<u64>,
     updates: Option<String>,
@@ -34,6 +36,8 @@ pub(super) struct Settings {
 struct RouteSettings {
     path: String,
     upstream: String,
+    #[serde(default)]
+    strict_alternation: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -77,6 +81,9 @@ impl Settings {
         if let Some(url) = &self.openai_upstream {
             config.upstreams.openai = super::address("openai_upstream", url)?;
         }
+        if let Some(is_strict) = self.strict_alternation {
+            config.upstreams.openai_profile = profile(is_strict);
+        }
         for route in &self.routes {
             if !route.path.starts_with('/') || route.path.starts_with("/v1") {
                 return Err(Failure::new(
@@ -88,6 +95,7 @@ impl Settings {
             config.upstreams.routes.push(Route {
                 prefix: route.path.clone(),
                 upstream: super::address("routes", &route.upstream)?,
+                profile: profile(route.strict_alternation),
             });
         }
         if let Some(mode) = &self.mode {
@@ -130,5 +138,13 @@ impl Settings {
             config.updates = super::updates(who, config)?;
         }
         Ok(())
+    }
+}
+
+fn profile(is_strict: bool) -> Profile {
+    if is_strict {
+        Profile::StrictAlternation
+    } else {
+        Profile::Provider
     }
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use throughline_engine::{Input, Pin, Plan, Time};
 use throughline_memory::document::Memory;
 use throughline_store::Change;
+use throughline_transcript::check::Profile;
 use throughline_transcript::json::Raw;
-use throughline_transcript::message::{Message, Role};
+use throughline_transcript::message::{Content, Message, Role};
 use throughline_transcript::outline::{Outline, OutlineError, Piece, Reader, Span};
 use throughline_transcript::request::{message, without_thinking};
 use throughline_transcript::wire::Wire;
@@ -18,6 +19,9 @@ use crate::archive::Pending;
 use crate::config::Config;
 use crate::known::{Followed, Known, follow, parsed};
 
+/// What the assistant says to a memory where it has to say something.
+const UNDERSTOOD: &str = "Understood.";
+
 /// A request, taken apart up to its first message that a memory may stand for.
 #[derive(Clone)]
 pub(crate) struct Incoming {
@@ -25,6 +29,8 @@ pub(crate) struct Incoming {
     pub(crate) reader: Reader,
     /// Instructions at the beginning of the list: they stay, whatever is covered.
     pub(crate) lead: Vec<Span>,
+    /// What the upstream asks for beyond the provider's rules.
+    pub(crate) profile: Profile,
 }
 
 impl Incoming {
@@ -68,6 +74,7 @@ pub(crate) struct Taken {
     plan: Option<Plan>,
     later: Option<oneshot::Receiver<Plan>>,
     has_swapped: bool,
+    profile: Profile,
 }
 
 /// What is to be sent.
@@ -80,6 +87,7 @@ pub(crate) struct Settled {
     lead: Vec<Span>,
     spans: Vec<Span>,
     pub(crate) has_swapped: bool,
+    pub(crate) profile: Profile,
 }
 
 impl Settled {
@@ -152,7 +160,8 @@ impl Tracked {
         state.number += 1;
         state.in_flight += 1;
         let lead = incoming.lead.clone();
-        let taken = self.planned(&mut state, at, outline, lead, spans);
+        let mut taken = self.planned(&mut state, at, outline, lead, spans);
+        taken.profile = incoming.profile;
         Ok(Planned::Taken(Box::new(taken)))
     }
 
@@ -184,6 +193,7 @@ impl Tracked {
             plan,
             later,
             has_swapped: std::mem::take(&mut state.has_swapped),
+            profile: Profile::Provider,
         }
     }
 
@@ -200,7 +210,8 @@ impl Tracked {
         let at = self.shared.clock.now();
         state.engine.handle(at, Input::Overflowed { window });
         let (outline, lead) = (settled.outline.clone(), settled.lead.clone());
-        let taken = self.planned(&mut state, at, outline, lead, settled.spans.clone());
+        let mut taken = self.planned(&mut state, at, outline, lead, settled.spans.clone());
+        taken.profile = settled.profile;
         Some(Box::new(taken))
     }
 
@@ -214,6 +225,7 @@ impl Tracked {
             mut plan,
             later,
             mut has_swapped,
+            profile,
         } = *taken;
         if let Some(later) = later {
             let waited = tokio::time::timeout(self.shared.config.limits.draft_wait, later).await;
@@ -227,7 +239,7 @@ impl Tracked {
         }
         let body = plan
             .as_ref()
-            .and_then(|plan| written(&outline, &lead, &spans, plan));
+            .and_then(|plan| written(&outline, &lead, &spans, plan, profile));
         Settled {
             number,
             body,
@@ -236,6 +248,7 @@ impl Tracked {
             lead,
             spans,
             has_swapped,
+            profile,
         }
     }
 
@@ -269,7 +282,13 @@ impl Tracked {
         let Some(Rest { spans, outline, .. }) = rest(followed)? else {
             return Ok(None);
         };
-        Ok(written(&outline, &incoming.lead, &spans, &plan))
+        Ok(written(
+            &outline,
+            &incoming.lead,
+            &spans,
+            &plan,
+            incoming.profile,
+        ))
     }
 
     /// Tokens that swaps have taken out of the requests.
@@ -332,7 +351,13 @@ fn rest(mut followed: Followed) -> Result<Option<Rest>, OutlineError> {
 }
 
 /// The body that a plan means; `None` if it is the client's own.
-fn written(outline: &Outline, lead: &[Span], spans: &[Span], plan: &Plan) -> Option<String> {
+fn written(
+    outline: &Outline,
+    lead: &[Span],
+    spans: &[Span],
+    plan: &Plan,
+    profile: Profile,
+) -> Option<String> {
     let wire = outline.wire();
     let tail = spans.get(plan.first..)?;
     let mut has_changed = plan.memory.is_some() || plan.first > 0;
@@ -361,30 +386,76 @@ fn written(outline: &Outline, lead: &[Span], spans: &[Span], plan: &Plan) -> Opt
     if !has_changed {
         return None;
     }
-    let memory = plan
-        .memory
-        .as_deref()
-        .map(|memory| message::user(wire, memory));
     // What the operator said in the midst of the conversation holds on.
-    let said: Vec<Raw> = spans[..plan.first]
+    let said: Vec<Message> = spans[..plan.first]
         .iter()
         .filter_map(|span| {
             let text = outline.body().get(span.start..span.end)?;
             let is_operators = memchr::memmem::find(text.as_bytes(), b"\"system\"").is_some()
                 || memchr::memmem::find(text.as_bytes(), b"\"developer\"").is_some();
             let read = is_operators.then(|| parsed(text)).flatten()?;
-            if read.role != Role::System {
-                return None;
-            }
-            Some(match wire {
-                // Anthropic takes them in certain places only.
-                Wire::Anthropic => message::user(wire, &operators_words(&read)),
-                Wire::OpenAiChat | Wire::OpenAiResponses => Raw::parse(text.to_owned()).ok()?,
-            })
+            (read.role == Role::System).then_some(read)
         })
         .collect();
-    let inserted: Vec<&str> = memory.iter().chain(&said).map(Raw::as_str).collect();
+    let memory = plan.memory.as_deref();
+    let inserted = match profile {
+        Profile::Provider => before_tail(wire, memory, said),
+        Profile::StrictAlternation => before_strict_tail(outline, memory, &said, tail),
+    };
+    let inserted: Vec<&str> = inserted.iter().map(Raw::as_str).collect();
     Some(outline.replaced(lead, &inserted, &pieces))
+}
+
+/// What takes the place of the covered messages.
+fn before_tail(wire: Wire, memory: Option<&str>, said: Vec<Message>) -> Vec<Raw> {
+    let memory = memory.map(|memory| message::user(wire, memory));
+    let said = said.into_iter().filter_map(|said| match wire {
+        // Anthropic takes them in certain places only.
+        Wire::Anthropic => Some(message::user(wire, &operators_words(&said))),
+        Wire::OpenAiChat | Wire::OpenAiResponses => said.raw,
+    });
+    memory.into_iter().chain(said).collect()
+}
+
+/// The same where user and assistant have to speak in turn: one message of the user, and an answer to it if the user is
+/// the next who speaks.
+fn before_strict_tail(
+    outline: &Outline,
+    memory: Option<&str>,
+    said: &[Message],
+    tail: &[Span],
+) -> Vec<Raw> {
+    let wire = outline.wire();
+    let words: Vec<String> = memory
+        .map(str::to_owned)
+        .into_iter()
+        .chain(said.iter().map(operators_words))
+        .collect();
+    if words.is_empty() {
+        return Vec::new();
+    }
+    let mut inserted = vec![message::user(wire, &words.join("\n\n"))];
+    if speaks_first(outline, tail) == Some(Role::User) {
+        inserted.push(message::assistant(wire, UNDERSTOOD));
+    }
+    inserted
+}
+
+/// Who is the first to say something in these messages. Calls and their results do not count: templates pass over them.
+fn speaks_first(outline: &Outline, spans: &[Span]) -> Option<Role> {
+    spans.iter().find_map(|span| {
+        let message = parsed(outline.body().get(span.start..span.end)?)?;
+        let has = |is: fn(&Content) -> bool| message.blocks.iter().any(|it| is(&it.content));
+        match message.role {
+            Role::User => !has(|it| matches!(it, Content::ToolResult(_))) || message.begins_turn(),
+            Role::Assistant => {
+                let is_call = has(|it| matches!(it, Content::ToolCall(_)));
+                !is_call && has(|it| matches!(it, Content::Text(_)))
+            }
+            _ => false,
+        }
+        .then_some(message.role)
+    })
 }
 
 fn operators_words(message: &Message) -> String {

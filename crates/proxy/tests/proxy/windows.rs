@@ -6,6 +6,7 @@ use serde_json::json;
 use throughline_proxy::Config;
 use throughline_proxy::config::Updates;
 use throughline_simulator::Options;
+use throughline_transcript::check::{CheckOptions, Profile, check_text};
 use throughline_transcript::json::Raw;
 use throughline_transcript::wire::Wire;
 
@@ -250,4 +251,75 @@ fn messages_of(body: &str) -> Vec<String> {
     list.array()
         .map(|message| message.as_str().to_owned())
         .collect()
+}
+
+/// Chat templates of local models refuse two messages of the same role in a row, and instructions behind the first.
+#[tokio::test(start_paused = true)]
+async fn where_user_and_assistant_speak_in_turn_they_do_with_a_memory_too() {
+    let strict = CheckOptions {
+        profile: Profile::StrictAlternation,
+        ..CheckOptions::default()
+    };
+    for (has_tools, words) in [(true, 60), (false, 200)] {
+        let mut config = config();
+        config.upstreams.openai_profile = Profile::StrictAlternation;
+        let world = World::with(Options::new(3).without_latency(), config).await;
+        let mut client = Client::new(Wire::OpenAiChat);
+        if !has_tools {
+            client.tools = None;
+        }
+        let mut epoch = 0;
+        let mut turn = 0;
+        let mut begins = Vec::new();
+        while epoch < 4 {
+            turn += 1;
+            assert!(turn < 200);
+            let got = client.say(&world, &chatter(turn, words)).await;
+            assert_ne!(got.told("x-throughline-reason"), Some("check"), "{turn}");
+            let told = got.told("x-throughline-epoch").unwrap_or("0");
+            let body = world.last_body();
+            let report = check_text(&body, Wire::OpenAiChat, &strict);
+            assert!(report.is_valid(), "{report:#?}");
+            if told.parse::<u64>().unwrap() > epoch {
+                epoch = told.parse().unwrap();
+                assert_eq!(got.told("x-throughline"), Some("rewritten"));
+                begins.push(messages_of(&body)[2].clone());
+            }
+        }
+        // Where the user is the next who speaks, the memory is answered before.
+        let answers = begins.iter().filter(|next| next.contains("Understood."));
+        assert!(has_tools || answers.count() > 0, "{begins:#?}");
+    }
+}
+
+/// What the operator says in the midst of a conversation stands in the memory's message where only one system message may
+/// be.
+#[tokio::test(start_paused = true)]
+async fn instructions_in_the_midst_are_kept_where_there_may_be_none() {
+    for (profile, count) in [(Profile::Provider, 2), (Profile::StrictAlternation, 1)] {
+        let mut config = config();
+        config.upstreams.openai_profile = profile;
+        let world = World::with(Options::new(3).without_latency(), config).await;
+        let mut client = Client::new(Wire::OpenAiChat);
+        client.say(&world, "Hello.").await;
+        client
+            .messages
+            .push(json!({"role": "system", "content": "Never touch vendor/."}));
+        let mut turn = 0;
+        loop {
+            turn += 1;
+            assert!(turn < 200);
+            let got = client.say(&world, &chatter(turn, 60)).await;
+            if got.told("x-throughline") == Some("rewritten") {
+                break;
+            }
+        }
+        let body = world.last_body();
+        assert!(body.contains("Never touch vendor/."), "{body}");
+        assert_eq!(
+            body.matches("\"role\":\"system\"").count(),
+            count,
+            "{profile:?}"
+        );
+    }
 }

@@ -21,7 +21,7 @@ pub(crate) fn config() -> Config {
         upstreams: Upstreams {
             anthropic: "http://anthropic".to_owned(),
             openai: "http://openai".to_owned(),
-            routes: Vec::new(),
+            ..Upstreams::default()
         },
         window: Some(WINDOW),
         updates: Updates::Code,
