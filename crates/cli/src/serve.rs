@@ -3,10 +3,12 @@
 mod file;
 mod log;
 pub(crate) mod run;
+#[cfg(feature = "otel")]
+mod spans;
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use throughline::providers::credential::Credential;
@@ -14,11 +16,11 @@ use throughline::providers::transport::{HttpTransport, Transport};
 use throughline::store::{Durability, SqliteStoreOptions, Store};
 use throughline_proxy::config::{Mode, Operator, Route, Tenants, Updates};
 use throughline_proxy::{Config, Proxy, Tls};
-use throughline_transcript::wire::Wire;
-use tokio_util::sync::CancellationToken;
 use throughline_transcript::check::Profile;
-
+use throughline_transcript::wire::Wire;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
 use crate::arguments::serve::{ModeChoice, Proxying, Serve};
 use crate::connect::address::{Fault, fault};
 use crate::connect::provider::Provider;
@@ -46,7 +48,6 @@ pub(crate) fn run(arguments: &Serve, console: &Console) -> Result<Ending, Failur
     if let Some(path) = &arguments.token_file {
         config.token = Some(token(path)?);
     }
-    log::start(&arguments.logging)?;
     let tls = match (&arguments.tls_cert, &arguments.tls_key) {
         (Some(certificates), Some(key)) => Some(tls(certificates, key)?),
         _ => None,
@@ -56,6 +57,18 @@ pub(crate) fn run(arguments: &Serve, console: &Console) -> Result<Ending, Failur
 }
 
 async fn served(
+    arguments: &Serve,
+    config: Config,
+    tls: Option<Tls>,
+    console: &Console,
+) -> Result<(), Failure> {
+    let log = log::start(&arguments.logging)?;
+    let result = served_with_log(arguments, config, tls, console).await;
+    log.end().await;
+    result
+}
+
+async fn served_with_log(
     arguments: &Serve,
     config: Config,
     tls: Option<Tls>,
@@ -154,7 +167,11 @@ fn apply(proxying: &Proxying, config: &mut Config) -> Result<(), Failure> {
         config.upstreams.routes.push(Route {
             prefix: prefix.clone(),
             upstream: address("--route", url)?,
+            profile: Profile::Provider,
         });
+    }
+    if proxying.strict_alternation {
+        config.upstreams.openai_profile = Profile::StrictAlternation;
     }
     if let Some(mode) = proxying.mode {
         config.mode = match mode {
@@ -167,11 +184,7 @@ fn apply(proxying: &Proxying, config: &mut Config) -> Result<(), Failure> {
         config.window = proxying.window;
     }
     if let Some(path) = &proxying.catalogue {
-            profile: Profile::Provider,
         config.catalogue = Arc::new(model::catalogue(Some(path))?);
-    }
-    if proxying.strict_alternation {
-        config.upstreams.openai_profile = Profile::StrictAlternation;
     }
     if let Some(who) = &proxying.updates {
         config.updates = updates(who, config)?;

@@ -27,6 +27,9 @@ mod settings;
 mod shown;
 #[path = "cli/simulate.rs"]
 mod simulate;
+#[cfg(feature = "otel")]
+#[path = "cli/spans.rs"]
+mod spans;
 
 use std::fs;
 use std::io::Write;

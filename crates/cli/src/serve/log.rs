@@ -2,20 +2,39 @@
 
 use std::io;
 
+use throughline_proxy::SPANS;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::Registry;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+#[cfg(feature = "otel")]
+use super::spans::Spans;
 use crate::arguments::serve::{LogFormat, LogLevel, Logging};
 use crate::error::{Failure, Kind};
 
-type Lines = Box<dyn Layer<Registry> + Send + Sync>;
+type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// Begins to write.
-pub(super) fn start(logging: &Logging) -> Result<(), Failure> {
-    let lines: Option<Lines> = match logging.log {
+/// What is told while the proxy runs.
+pub(super) struct Log {
+    #[cfg(feature = "otel")]
+    spans: Option<Spans>,
+}
+
+impl Log {
+    /// Tells what is still to be told.
+    pub(super) async fn end(self) {
+        #[cfg(feature = "otel")]
+        if let Some(spans) = self.spans {
+            spans.end().await;
+        }
+    }
+}
+
+/// Begins to tell. To be called within a runtime.
+pub(super) fn start(logging: &Logging) -> Result<Log, Failure> {
+    let lines: Option<BoxedLayer> = match logging.log {
         LogFormat::Off => None,
         LogFormat::Text => {
             let lines = tracing_subscriber::fmt::layer().with_ansi(false);
@@ -26,11 +45,22 @@ pub(super) fn start(logging: &Logging) -> Result<(), Failure> {
             Some(lines.with_writer(io::stderr).boxed())
         }
     };
-    let lines = lines.map(|lines| lines.with_filter(filter(logging.log_level)));
+    let mut layers: Vec<BoxedLayer> = Vec::new();
+    if let Some(lines) = lines {
+        layers.push(lines.with_filter(filter(logging.log_level)).boxed());
+    }
+    #[cfg(feature = "otel")]
+    let spans = Spans::of_environment()?;
+    #[cfg(feature = "otel")]
+    layers.extend(spans.as_ref().map(|spans| spans.layer().boxed()));
     tracing_subscriber::registry()
-        .with(lines)
+        .with(layers)
         .try_init()
-        .map_err(|error| Failure::new(Kind::Bug, format!("no log can be written: {error}")))
+        .map_err(|error| Failure::new(Kind::Bug, format!("no log can be written: {error}")))?;
+    Ok(Log {
+        #[cfg(feature = "otel")]
+        spans,
+    })
 }
 
 /// What is written. Libraries may say anything in detail, headers too: of them only what went wrong.
@@ -44,6 +74,8 @@ fn filter(level: LogLevel) -> Targets {
     Targets::new()
         .with_default(level.min(LevelFilter::WARN))
         .with_target("throughline", level)
+        // They say what the lines say.
+        .with_target(SPANS, LevelFilter::OFF)
 }
 
 #[cfg(test)]
@@ -58,6 +90,7 @@ mod tests {
             (LogLevel::Info, "throughline_proxy", Level::INFO, true),
             (LogLevel::Info, "throughline_proxy", Level::DEBUG, false),
             (LogLevel::Debug, "throughline_engine", Level::DEBUG, true),
+            (LogLevel::Debug, SPANS, Level::INFO, false),
             (LogLevel::Debug, "h2::codec", Level::DEBUG, false),
             (LogLevel::Debug, "hyper", Level::WARN, true),
             (LogLevel::Error, "hyper", Level::WARN, false),

@@ -11,13 +11,23 @@ use crate::simulate::{Running, listening};
 use crate::{command, stderr, stdout};
 
 /// A proxy in a process of its own.
-struct Proxied {
+pub(crate) struct Proxied {
     child: Child,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Proxied {
     fn start(home: &Path, upstream: &str, arguments: &[&str]) -> Self {
+        Self::start_with(home, upstream, arguments, &[])
+    }
+
+    /// With these variables in its environment.
+    pub(crate) fn start_with(
+        home: &Path,
+        upstream: &str,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
         let upstream = format!("http://{upstream}");
         let mut all = vec![
             "serve",
@@ -34,6 +44,7 @@ impl Proxied {
         all.extend(arguments);
         let mut child = command(&all)
             .envs(["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"].map(|name| (name, home)))
+            .envs(variables.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -50,7 +61,7 @@ impl Proxied {
     }
 
     /// Ends it as an operator does; gives what it wrote to standard error, but for what it says about its end.
-    fn end(self) -> String {
+    pub(crate) fn end(self) -> String {
         let id = self.child.id().to_string();
         let sent = std::process::Command::new("kill")
             .args(["-TERM", &id])
@@ -67,7 +78,7 @@ impl Proxied {
 }
 
 /// Sends a request and reads the answer, as far as it comes.
-fn ask(address: &str, body: &str) -> Option<(String, String)> {
+pub(crate) fn ask(address: &str, body: &str) -> Option<(String, String)> {
     let mut connection = TcpStream::connect(address).ok()?;
     write!(
         connection,
@@ -82,7 +93,7 @@ fn ask(address: &str, body: &str) -> Option<(String, String)> {
     Some((head.to_lowercase(), body.to_owned()))
 }
 
-fn body(messages: &[Value]) -> String {
+pub(crate) fn body(messages: &[Value]) -> String {
     json!({
         "model": "claude-opus-4-6",
         "max_tokens": 1000,
@@ -93,7 +104,7 @@ fn body(messages: &[Value]) -> String {
     .to_string()
 }
 
-fn said(number: usize) -> Value {
+pub(crate) fn said(number: usize) -> Value {
     let padding = "it is used wherever the importer looks things up ".repeat(60);
     json!({"role": "user", "content": format!("Remember: the item{number} is value-{number}-x. By the way, {padding}in part {number}.")})
 }
@@ -282,17 +293,6 @@ fn two_hundred_kills() {
     killed(200);
 }
 
-#[test]
-fn each_request_is_a_line_of_the_log_with_nothing_that_was_said() {
-    let home = tempfile::tempdir().unwrap();
-    let simulator = Running::start(&[]);
-    let logged = |arguments: &[&str]| {
-        let proxy = Proxied::start(home.path(), &simulator.address, arguments);
-        let body = body(&[said(1)]);
-        let (head, _) = ask(&proxy.address, &body).unwrap();
-        assert!(head.starts_with("http/1.1 200"), "{head}");
-        proxy.end()
-    };
 /// The files of a closed database: with no log beside it.
 fn is_closed(data: &Path) -> bool {
     let is_there = |name: &str| data.join(name).exists();
@@ -338,6 +338,17 @@ fn sessions_are_kept_as_the_settings_say() {
     assert_eq!(listed["total"], 1, "{listed}");
 }
 
+#[test]
+fn each_request_is_a_line_of_the_log_with_nothing_that_was_said() {
+    let home = tempfile::tempdir().unwrap();
+    let simulator = Running::start(&[]);
+    let logged = |arguments: &[&str]| {
+        let proxy = Proxied::start(home.path(), &simulator.address, arguments);
+        let body = body(&[said(1)]);
+        let (head, _) = ask(&proxy.address, &body).unwrap();
+        assert!(head.starts_with("http/1.1 200"), "{head}");
+        proxy.end()
+    };
     let text = logged(&["--log", "json"]);
     let lines: Vec<Value> = text
         .lines()
@@ -363,11 +374,15 @@ fn sessions_are_kept_as_the_settings_say() {
         !text.contains("item1") && !text.contains("x-api-key"),
         "{text}"
     );
-    let text = logged(&["--log", "text"]);
+    // Nothing has to be known of a conversation for its requests to be told of.
+    let text = logged(&["--log", "text", "--mode", "off"]);
     assert!(
         text.contains(" request wire=\"anthropic\" kind=\"answer\""),
         "{text}"
     );
-    assert_eq!(logged(&["--log", "text", "--log-level", "warn"]), "");
-    assert_eq!(logged(&["--log", "off"]), "");
+    assert_eq!(
+        logged(&["--log", "text", "--log-level", "warn", "--mode", "off"]),
+        ""
+    );
+    assert_eq!(logged(&["--log", "off", "--mode", "off"]), "");
 }

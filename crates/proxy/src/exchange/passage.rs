@@ -12,11 +12,13 @@ use throughline_transcript::usage::Usage;
 use throughline_transcript::wire::Wire;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
+use tracing::Span;
 
 use crate::body::Body;
 use crate::headers;
 use crate::refusals::Refusal;
 use crate::shared::Shared;
+use crate::spans;
 use crate::tap::{Ended, Seen};
 
 /// Longest id of a provider that is told, characters.
@@ -56,6 +58,7 @@ pub(super) struct Passage {
     usage: Option<Usage>,
     request_id: Option<String>,
     permit: Option<OwnedSemaphorePermit>,
+    span: Span,
 }
 
 impl Passage {
@@ -79,6 +82,7 @@ impl Passage {
             usage: None,
             request_id: None,
             permit: None,
+            span: spans::request(wire.name(), kind),
         }
     }
 
@@ -103,16 +107,16 @@ impl Passage {
         }
     }
 
-    /// What was done with it.
-    pub(super) fn tell(&mut self, told: Told) {
-        self.shared
-            .metrics
     /// So much of it was passed on as it came.
     pub(super) fn uploads(&mut self, bytes: usize) {
         self.request_bytes = Some(bytes);
         self.sent_bytes = Some(bytes);
     }
 
+    /// What was done with it.
+    pub(super) fn tell(&mut self, told: Told) {
+        self.shared
+            .metrics
             .request(self.wire, told.done, told.reason);
         self.told = told;
     }
@@ -156,8 +160,46 @@ impl Passage {
     }
 }
 
+impl Passage {
+    /// Says in the span what the line says.
+    fn record(&self) {
+        let (span, told) = (&self.span, &self.told);
+        if span.is_disabled() {
+            return;
+        }
+        let usage = self.usage.as_ref();
+        let word = |word: &'static str| (!word.is_empty()).then_some(word);
+        let status = self.status.map(|status| status.as_u16());
+        span.record("done", word(told.done));
+        span.record("reason", word(told.reason));
+        span.record("status", status);
+        span.record("ended", self.ended);
+        span.record("session", told.session.as_ref().map(SessionId::as_str));
+        span.record("epoch", told.epoch);
+        span.record("covered", told.covered);
+        span.record("saved_tokens", told.saved);
+        span.record("request_bytes", self.request_bytes);
+        span.record("sent_bytes", self.sent_bytes);
+        span.record("answer_bytes", self.answer_bytes);
+        span.record("prompt_tokens", usage.map(Usage::prompt));
+        span.record("cache_read_tokens", usage.map(|usage| usage.cache_read));
+        let written = usage.map(|usage| usage.cache_write + usage.cache_write_long);
+        span.record("cache_write_tokens", written);
+        span.record("output_tokens", usage.map(|usage| usage.output));
+        span.record("added_us", self.added.map(us));
+        span.record("head_ms", self.head.map(ms));
+        span.record("request_id", self.request_id.as_deref());
+        // What the client did wrong is no failure of the server.
+        let has_failed = status.is_none_or(|status| status >= 500) || self.ended == "broken-off";
+        if has_failed && self.ended != "hung-up" {
+            span.record("otel.status_code", "error");
+        }
+    }
+}
+
 impl Drop for Passage {
     fn drop(&mut self) {
+        self.record();
         let told = &self.told;
         let usage = self.usage.as_ref();
         let word = |word: &'static str| (!word.is_empty()).then_some(word);

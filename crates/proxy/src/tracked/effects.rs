@@ -12,9 +12,10 @@ use throughline_transcript::json::Raw;
 use throughline_transcript::usage::Usage;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 
 use super::{State, Tracked};
-use crate::updates;
+use crate::{spans, updates};
 
 impl Tracked {
     /// Does everything that the engine says, and has stored what is to be stored.
@@ -181,6 +182,11 @@ impl Tracked {
         );
         let session = Arc::clone(self);
         let shutdown = self.shared.stop.clone();
+        let span = spans::update(
+            self.id.as_str(),
+            state.wire.name(),
+            order.order.messages.len(),
+        );
         self.shared.tasks.spawn(async move {
             let compacting = async {
                 tokio::time::sleep(wait).await;
@@ -188,9 +194,16 @@ impl Tracked {
                 compactor.compact(order, shared, stop.clone()).await
             };
             tokio::select! {
-                compacted = compacting => session.updated(ticket, compacted),
-                () = shutdown.cancelled() => {}
-                () = stop.cancelled() => {}
+                compacted = compacting => {
+                    recorded(&span, &compacted);
+                    session.updated(ticket, compacted);
+                }
+                () = shutdown.cancelled() => {
+                    span.record("outcome", "ended");
+                }
+                () = stop.cancelled() => {
+                    span.record("outcome", "given-up");
+                }
             }
         });
     }
@@ -228,6 +241,25 @@ impl Tracked {
         let change = driver::usage_change(at, purpose, model_id, usage, price, request_id);
         state.changes.push(change.into());
     }
+}
+
+/// Says in the span of an update what came of it.
+fn recorded(span: &Span, compacted: &Compacted) {
+    let outcome = match &compacted.result {
+        Ok(_) => "made",
+        Err(failure) => failure.class.as_str(),
+    };
+    let mut used = Usage::default();
+    for (_, usage) in &compacted.calls {
+        used.uncached += usage.prompt() - usage.cache_read;
+        used.cache_read += usage.cache_read;
+        used.output += usage.output;
+    }
+    span.record("outcome", outcome);
+    span.record("calls", compacted.calls.len());
+    span.record("prompt_tokens", used.prompt());
+    span.record("cache_read_tokens", used.cache_read);
+    span.record("output_tokens", used.output);
 }
 
 impl State {
