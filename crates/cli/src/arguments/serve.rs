@@ -91,6 +91,7 @@ pub(crate) enum LogLevel {
 
 /// What is written about requests.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Log")]
 pub(crate) struct Logging {
     /// Form of the log on standard error
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
@@ -154,9 +155,6 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8787")]
     pub(crate) listen: String,
 
-    #[command(flatten)]
-    pub(crate) proxying: Proxying,
-
     /// Folder of the sessions; without it the one of `throughline chat`
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
@@ -186,6 +184,9 @@ pub(crate) struct Serve {
 
     #[command(flatten)]
     pub(crate) logging: Logging,
+
+    #[command(flatten)]
+    pub(crate) proxying: Proxying,
 }
 
 /// Run a program with a session memory: starts a proxy for it, and says at the end what was saved
@@ -206,9 +207,6 @@ Exit codes: those of the program, or
   4    the store cannot be written
   70   a mistake in this program"))]
 pub(crate) struct Run {
-    #[command(flatten)]
-    pub(crate) proxying: Proxying,
-
     /// Folder of the sessions; without it the one of `throughline chat`
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
@@ -220,6 +218,9 @@ pub(crate) struct Run {
     /// The program and its arguments
     #[arg(value_name = "CMD", trailing_var_arg = true, required = true)]
     pub(crate) command: Vec<OsString>,
+
+    #[command(flatten)]
+    pub(crate) proxying: Proxying,
 }
 
 fn route(text: &str) -> Result<(String, String), String> {
