@@ -14,7 +14,7 @@ use super::ask::{Answer, Stop};
 use super::order::Count;
 use super::parse::{
     ANSWER_BYTES_MAX, Change, ParseError, Parsed, Said, Wanted, parse, says_something,
-    without_scratch,
+    whole_entries, without_scratch,
 };
 use super::source::Source;
 use super::transcript::one_line;
@@ -31,6 +31,8 @@ pub struct Context<'a> {
     pub language: Option<&'a str>,
     /// Tokens of the messages and the prior memory that the answer sums up.
     pub input_tokens: usize,
+    /// The largest memory, tokens.
+    pub memory_tokens_max: usize,
     /// Counts tokens.
     pub count: &'a Count,
     /// What the model was told, without the conversation and without the focus.
@@ -175,7 +177,7 @@ pub fn guard(answer: &Answer, context: &Context<'_>) -> Result<Judged, Unfit> {
         return Err(Unfit::Repeats);
     }
     if answer.stop == Stop::Truncated {
-        return Err(Unfit::Truncated);
+        return guard_cut_off(answer, context);
     }
     let text = without_scratch(&answer.text);
     let text = text.trim();
@@ -219,6 +221,27 @@ pub fn guard(answer: &Answer, context: &Context<'_>) -> Result<Judged, Unfit> {
         ParseError::NoStructure => Unfit::NoStructure,
     })?;
     judge(parsed, tokens, context)
+}
+
+/// An answer that was cut off is taken as far as it is whole, if that is about as much as the memory can hold: with more
+/// room the answer would be longer, and the memory would not.
+fn guard_cut_off(answer: &Answer, context: &Context<'_>) -> Result<Judged, Unfit> {
+    let whole = whole_entries(&without_scratch(&answer.text)).ok_or(Unfit::Truncated)?;
+    let judged = guard(
+        &Answer {
+            text: whole,
+            stop: Stop::Finished,
+            ..answer.clone()
+        },
+        context,
+    )
+    .map_err(|_| Unfit::Truncated)?;
+    let said = texts_of(&judged.parsed);
+    let tokens: usize = said.iter().map(|text| (context.count)(text)).sum();
+    if tokens < context.memory_tokens_max / 2 {
+        return Err(Unfit::Truncated);
+    }
+    Ok(judged)
 }
 
 /// What a parser says, which quotes the answer: short, in one line and without secrets, since it is logged.

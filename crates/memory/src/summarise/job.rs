@@ -166,6 +166,7 @@ impl Job {
                 wanted: self.part.wanted,
                 language: language.as_deref(),
                 input_tokens: self.covered_tokens,
+                memory_tokens_max: self.order.limits.memory_tokens_max,
                 count: &self.order.count,
                 prompt: &self.part.prompt,
                 source: &self.source,

@@ -12,6 +12,7 @@ use regex::Regex;
 
 use crate::document::{Entry, Requested, Section, Status};
 
+pub(super) use json::whole_entries;
 pub(super) use markdown::line_of;
 
 /// The form that was asked for.

@@ -28,6 +28,16 @@ fn judge_with(
     language: Option<&str>,
     input_tokens: usize,
 ) -> Result<Judged, Unfit> {
+    judge_for(wanted, answer, language, input_tokens, 10_000)
+}
+
+fn judge_for(
+    wanted: Wanted,
+    answer: &Answer,
+    language: Option<&str>,
+    input_tokens: usize,
+    memory_tokens_max: usize,
+) -> Result<Judged, Unfit> {
     let count: Count = Arc::new(|text: &str| text.len().div_ceil(4));
     static SOURCE: LazyLock<Source> = LazyLock::new(source);
     guard(
@@ -36,6 +46,7 @@ fn judge_with(
             wanted,
             language,
             input_tokens,
+            memory_tokens_max,
             count: &count,
             prompt: Name::System.embedded(),
             source: &SOURCE,
@@ -222,6 +233,54 @@ fn what_the_provider_says_comes_first() {
     for (answer, expect) in rows {
         let judged = judge_with(Wanted::Markdown, &answer, None, 2_000);
         assert_eq!(judged.map(|_| ()), expect);
+    }
+}
+
+#[test]
+fn what_is_whole_of_a_list_that_was_cut_off_is_taken_if_it_fills_the_memory() {
+    let list = |name: &str, action: &str| {
+        let entries: Vec<String> = (0..20)
+            .map(|n| {
+                format!(
+                    r#"{{{action}"section":"completed_work","text":"row {n} \"}}]\" of the sample was read and export.py wrote {} of it","detail":null}}"#,
+                    n * 7
+                )
+            })
+            .collect();
+        format!(r#"{{"{name}":[{}]}}"#, entries.join(","))
+    };
+    for (wanted, text) in [
+        (Wanted::Items, list("items", "")),
+        (Wanted::Edits, list("edits", r#""action":"add","id":null,"#)),
+    ] {
+        // It ends in the last entry, in a text, between two entries, behind a comma.
+        for left_out in [3, 40, 60, 100] {
+            let answer = Answer {
+                stop: Stop::Truncated,
+                ..Answer::finished(&text[..text.len() - left_out])
+            };
+            let judged = judge_for(wanted, &answer, None, 2_000, 500).unwrap();
+            let (Parsed::Whole(_) | Parsed::Edits(_)) = judged.parsed else {
+                panic!("{judged:?}");
+            };
+            assert!(
+                (18..=19).contains(&texts_of(&judged.parsed).len()),
+                "{judged:?}"
+            );
+            let roomy = judge_for(wanted, &answer, None, 2_000, 5_000);
+            assert_eq!(roomy, Err(Unfit::Truncated));
+        }
+        for bytes in 0..text.len() {
+            let answer = Answer {
+                stop: Stop::Truncated,
+                ..Answer::finished(&text[..bytes])
+            };
+            let judged = judge_for(wanted, &answer, None, 2_000, 500);
+            assert!(
+                judged.is_ok() || judged == Err(Unfit::Truncated),
+                "{judged:?}"
+            );
+        }
     }
 }
 

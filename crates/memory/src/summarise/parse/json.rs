@@ -84,6 +84,37 @@ fn object_in(text: &str) -> Result<&str, ParseError> {
     }
 }
 
+/// A list of items or edits that was cut off, ended behind its last whole entry; `None` if there is none.
+pub(in crate::summarise) fn whole_entries(text: &str) -> Option<String> {
+    let text = text.get(text.find('{')?..)?;
+    let (mut depth, mut is_string, mut is_escaped) = (0_usize, false, false);
+    let mut end = None;
+    for (at, byte) in text.bytes().enumerate() {
+        if is_string {
+            match byte {
+                _ if is_escaped => is_escaped = false,
+                b'\\' => is_escaped = true,
+                b'"' => is_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => is_string = true,
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                depth = depth.checked_sub(1)?;
+                // The object, its list, and the entry that ends here.
+                if depth == 2 && byte == b'}' {
+                    end = Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    Some([text.get(..end?)?, "]}"].concat())
+}
+
 /// Which form has the fields that the object begins with.
 fn shape_of(object: &str) -> Option<Wanted> {
     let fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(object).ok()?;
