@@ -432,15 +432,18 @@ impl Outline {
                     at += 1;
                 }
                 Piece::Kept(first) => {
-                    let run = rest[at..]
-                        .iter()
-                        .map_while(|piece| match piece {
-                            Piece::Kept(span) => Some(*span),
-                            Piece::Other(_) => None,
-                        })
-                        .enumerate()
-                        .last();
-                    let (count, last) = run.map_or((1, *first), |(index, last)| (index + 1, last));
+                    let (mut count, mut last) = (1, *first);
+                    while let Some(Piece::Kept(next)) = rest.get(at + count) {
+                        let between = body.get(last.end..next.start).unwrap_or_default();
+                        // A message that is left out stands between them.
+                        if !between
+                            .bytes()
+                            .all(|b| b == b',' || b.is_ascii_whitespace())
+                        {
+                            break;
+                        }
+                        (count, last) = (count + 1, *next);
+                    }
                     out.push_str(body.get(first.start..last.end).unwrap_or_default());
                     at += count;
                 }

@@ -234,3 +234,88 @@ async fn the_first_request_of_a_conversation_with_tools_begins_its_session() {
         assert_eq!(got.told("x-throughline-reason"), Some("side-call"));
     }
 }
+
+/// What is left of an answer that was broken off while the model thought stays in the history of some clients.
+#[tokio::test(start_paused = true)]
+async fn messages_of_nothing_but_reasoning_are_no_trouble_behind_a_swap() {
+    for (wire, model, binds) in [
+        (Wire::Anthropic, "claude-opus-5-5", true),
+        (Wire::Anthropic, "claude-sonnet-5-5", true),
+        (Wire::Anthropic, "claude-opus-5", false),
+        (Wire::Anthropic, "claude-sonnet-4-6", false),
+        (Wire::OpenAiResponses, "gpt-5.6-sol", false),
+    ] {
+        let world = world().await;
+        let mut client = Client::new(wire);
+        client.fields = match wire {
+            Wire::Anthropic => json!({"model": model, "thinking": {"type": "adaptive"}}),
+            _ => json!({"model": model, "include": ["reasoning.encrypted_content"]}),
+        };
+        let is_thinking = |part: &serde_json::Value| {
+            ["thinking", "redacted_thinking", "reasoning"]
+                .iter()
+                .any(|kind| part["type"] == **kind)
+        };
+        let mut alone = 0;
+        let mut sent_alone = 0;
+        for turn in 1..40 {
+            let got = client.say(&world, &chatter(turn, 40)).await;
+            let sent: serde_json::Value = serde_json::from_str(&world.last_body()).unwrap();
+            let list = sent.get("messages").or(sent.get("input")).unwrap();
+            let is_alone = |message: &serde_json::Value| {
+                message["content"]
+                    .as_array()
+                    .is_some_and(|blocks| !blocks.is_empty() && blocks.iter().all(is_thinking))
+            };
+            sent_alone += list
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter(|message| is_alone(message))
+                .count();
+            // Of every other answer only the reasoning is left.
+            if turn % 2 == 0 {
+                continue;
+            }
+            match wire {
+                Wire::Anthropic => {
+                    let last = client.messages.last_mut().unwrap();
+                    let blocks = last["content"].as_array_mut().unwrap();
+                    if blocks.iter().any(is_thinking) {
+                        blocks.retain(is_thinking);
+                        alone += 1;
+                    }
+                }
+                _ => {
+                    let from = client
+                        .messages
+                        .iter()
+                        .rposition(|item| item["role"] == "user")
+                        .unwrap();
+                    let behind = client.messages.split_off(from + 1);
+                    // Calls and results stay; what was said at the end goes.
+                    let words = behind
+                        .iter()
+                        .rposition(|item| item["type"] == "message")
+                        .unwrap();
+                    client.messages.extend(behind.into_iter().take(words));
+                    alone += usize::from(is_thinking(client.messages.last().unwrap()));
+                }
+            }
+            if got
+                .told("x-throughline-epoch")
+                .unwrap()
+                .parse::<u64>()
+                .unwrap()
+                >= 6
+            {
+                break;
+            }
+        }
+        assert!(alone > 0, "{model} has not thought");
+        assert_eq!(world.refused(), 0, "{model}");
+        if wire == Wire::Anthropic {
+            assert!(sent_alone > 0, "{model}, {binds}");
+        }
+    }
+}

@@ -134,6 +134,11 @@ fn messages_are_replaced_and_the_rest_stays_as_it_is() {
         ),
         r#"{"model" : "m", "messages" : [{"a":1},7,{"c":3}] , "n":1e3}"#
     );
+    // One that is left out does not come along between its neighbours.
+    assert_eq!(
+        outline.replaced(&[], &["M"], &kept(&[spans[0], spans[2], spans[3]])),
+        r#"{"model" : "m", "messages" : [M,{"s":0},{"b":2} , {"c":3}] , "n":1e3}"#
+    );
     assert_eq!(
         outline.replaced(&spans[..1], &[], &kept(&spans[1..])),
         r#"{"model" : "m", "messages" : [{"s":0},{"a":1}, {"b":2} , {"c":3}] , "n":1e3}"#
