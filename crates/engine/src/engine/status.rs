@@ -33,6 +33,8 @@ pub struct Status {
     pub version: Option<u32>,
     /// Cover of the memory that would be swapped in now.
     pub ready_cover: Option<usize>,
+    /// Whether code is making a memory.
+    pub is_drafting: bool,
     /// Whether a model is making a memory.
     pub is_updating: bool,
     /// Why nothing is compacted.
@@ -74,6 +76,7 @@ impl Engine {
             bytes: self.bytes(),
             version: self.memory().map(|version| version.memory.version),
             ready_cover: self.candidate().map(|version| version.cover()),
+            is_drafting: self.drafting.is_some(),
             is_updating: self.updating.is_some(),
             halt: self
                 .halt

@@ -52,10 +52,7 @@ impl Tracked {
         }
         state.keep();
         self.drain(&mut state);
-        // The body was of use for an update that has begun by now, or for none.
-        if let Some(live) = &mut state.live {
-            live.body = None;
-        }
+        state.let_body_go();
     }
 
     /// No whole answer came: what came of it used this.
@@ -66,10 +63,8 @@ impl Tracked {
             let model = state.model.clone();
             self.spend(&mut state, Purpose::Main, &model, &usage.billed, None);
         }
-        if state.number == number
-            && let Some(live) = &mut state.live
-        {
-            live.body = None;
+        if state.number == number {
+            state.let_body_go();
         }
         self.drain(&mut state);
     }
@@ -88,5 +83,17 @@ impl Tracked {
         without.add(whole, limit, usage.output, model);
         let more = without.cost.nano_dollars() - before.nano_dollars();
         self.shared.metrics.without(Money::from_nano_dollars(more));
+    }
+}
+
+impl State {
+    /// The body of the last request is of use to an update that begins before the next one. After the answer that is one
+    /// for which a draft is being made already.
+    pub(super) fn let_body_go(&mut self) {
+        if !self.engine.status().is_drafting
+            && let Some(live) = &mut self.live
+        {
+            live.body = None;
+        }
     }
 }

@@ -108,6 +108,10 @@ impl Tracked {
             let result = driver::draft(&order, counter);
             drop(order);
             session.tell(Input::Drafted { ticket, result });
+            let mut state = session.state();
+            if state.in_flight == 0 {
+                state.let_body_go();
+            }
         });
     }
 
