@@ -2,6 +2,7 @@
 
 mod asked;
 mod build;
+mod economy;
 mod history;
 mod request;
 mod status;
@@ -17,6 +18,7 @@ use throughline_transcript::tokens::ContextMeter;
 
 use self::asked::Asked;
 use self::build::{Drafted, Keeping, Running};
+use self::economy::{Account, Pace};
 use self::request::Waiting;
 pub use self::status::{Preview, Status};
 use crate::budget::{Budget, Time};
@@ -68,8 +70,12 @@ pub struct Engine {
     in_flight: Option<u64>,
     /// Live tokens when the last order was made in this epoch.
     ordered_at: Option<u64>,
+    /// Live tokens when the model was last asked in this epoch.
+    model_ordered_at: Option<u64>,
     calls_since_order: u32,
     since_swap: SinceSwap,
+    pace: Pace,
+    account: Account,
     phases: PhaseDetector,
     phase: Option<Phase>,
     must_shrink: bool,
@@ -228,8 +234,11 @@ impl Engine {
             last_request_at: snapshot.last_request_at,
             in_flight: None,
             ordered_at: None,
+            model_ordered_at: None,
             calls_since_order: 0,
             since_swap,
+            pace: Pace::default(),
+            account: Account::default(),
             phases,
             phase: None,
             must_shrink: false,
@@ -484,13 +493,28 @@ impl Engine {
             .filter(|_| self.may_use_drafts());
         match (ready, draft) {
             (Some(ready), Some(draft)) => {
-                let after = self.context_with(ready);
-                let is_good = after <= goal || after <= self.context_with(draft);
+                let (after, after_draft) = (self.context_with(ready), self.context_with(draft));
+                let is_good = after <= after_draft
+                    || (after <= goal
+                        && (!self.is_catch_up() || after - after_draft <= self.catch_up_min()));
                 Some(if is_good { ready } else { draft })
             }
             (Some(ready), None) => Some(ready),
             (None, draft) => draft,
         }
+    }
+
+    /// Whether the draft is the model's memory with what came after it.
+    fn is_catch_up(&self) -> bool {
+        let (Some(ready), Some(draft)) = (&self.ready, &self.draft) else {
+            return false;
+        };
+        draft.prior().is_some_and(|prior| Arc::ptr_eq(prior, ready))
+    }
+
+    /// What is left behind the model's memory has to be so much for code to add it.
+    fn catch_up_min(&self) -> u64 {
+        self.settings.step_tokens() / 2
     }
 
     /// Whether the version covers more than is covered, and what it covers is still there.

@@ -46,7 +46,9 @@ pub use event::{
 pub use input::{Before, By, Compaction, Input, Pin, Swapping};
 pub use output::{Adoption, Order, Output, Plan, Ticket, UpdateOrder, Waited};
 pub use phase::{Phase, PhaseDetector};
-pub use settings::{Compactor, Economy, EconomyRule, Fallback, Mode, Settings, Step, Triggers};
+pub use settings::{
+    Compactor, Economy, EconomyRule, Fallback, Mode, Settings, Spending, Step, Triggers,
+};
 pub use version::{PIN, Past, Version, VersionOrigin};
 
 /// The example of the README is tested too.

@@ -33,7 +33,7 @@ pub struct Settings {
     pub memory_tokens_max: u64,
     /// The least by which a swap must make the context smaller.
     pub gain_min: Mark,
-    /// Whether a model makes memories, or the extractive compactor alone.
+    /// Whether a model makes memories, or the extractive compactor alone. How often, [`Economy::spending`] says.
     pub compactor: Compactor,
     /// What happens at the hard mark if no memory by the model is there.
     pub fallback: Fallback,
@@ -88,7 +88,8 @@ pub enum Fallback {
     KeepHistory,
 }
 
-/// Growth after which a memory is updated; whatever is reached first.
+/// Growth after which code brings the memory up to date; whatever is reached first. When a model does, see
+/// [`Spending`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Tokens. `None`: 10,000 or a twentieth of the window, whatever is more, but no more than a tenth.
@@ -121,6 +122,26 @@ pub struct Economy {
     pub read_permille: u32,
     /// Price of a token that is written to the cache, in thousandths of an uncached one.
     pub write_permille: u32,
+    /// Price of a token that the model writes, in thousandths of an uncached one that it reads.
+    pub output_permille: u32,
+    /// What memories by a model may cost.
+    pub spending: Spending,
+}
+
+/// What memories by a model may cost. One that somebody asks for, or that a request waits for, is made in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spending {
+    /// Whatever they cost: the model is asked whenever code has brought the memory up to date, so that its memory is
+    /// always at hand.
+    Freely,
+    /// No more than a part of what swaps save: of what the swaps so far have saved, and of what the next one is expected
+    /// to. The model is asked once for each swap, as late as it can be ready in time, and a second time only if much has
+    /// come since; what comes after its memory is added by code. Where the savings are too small, the memory of code is
+    /// swapped in.
+    FromSavings {
+        /// That part, in thousandths.
+        permille: u32,
+    },
 }
 
 /// When the scheduler may swap before the hard mark. Never below the soft mark.
@@ -171,6 +192,8 @@ impl Settings {
                 cache_ms: 5 * 60 * 1000,
                 read_permille: 100,
                 write_permille: 1_250,
+                output_permille: 5_000,
+                spending: Spending::FromSavings { permille: 500 },
             },
             binds_thinking: false,
             tail_begins: TailBegins::Anyhow,
@@ -200,6 +223,7 @@ impl Settings {
             };
             settings.economy.read_permille = permille(prices.cache_read);
             settings.economy.write_permille = permille(prices.cache_write);
+            settings.economy.output_permille = permille(prices.output);
         }
         if let Some(seconds) = model.cache.lifetimes_s.iter().min() {
             settings.economy.cache_ms = u64::from(*seconds) * 1000;

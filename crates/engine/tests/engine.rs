@@ -8,6 +8,7 @@
 mod engine {
     mod asked;
     mod cases;
+    mod economy;
     mod history;
     mod model;
     mod properties;

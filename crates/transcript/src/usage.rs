@@ -37,6 +37,8 @@ pub struct ContextSize {
     pub prompt: u64,
     /// What the next request carries before anything is added: prompt and output, tokens.
     pub next: u64,
+    /// The part of the prompt that was read from the provider's cache, tokens.
+    pub cached: u64,
 }
 
 /// Everything that a provider reports about one call.
@@ -146,6 +148,7 @@ impl Usage {
         ContextSize {
             prompt: self.prompt(),
             next: self.prompt().saturating_add(self.output),
+            cached: self.cache_read,
         }
     }
 

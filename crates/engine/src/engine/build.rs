@@ -36,6 +36,13 @@ pub(super) struct Drafted {
     pub(super) is_kept: bool,
 }
 
+impl Drafted {
+    /// The memory that it goes on from.
+    pub(super) fn prior(&self) -> Option<&Arc<Version>> {
+        self.running.order.prior.as_ref()
+    }
+}
+
 /// How much of the end an order leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keeping {
@@ -60,7 +67,7 @@ impl Engine {
         {
             return;
         }
-        let Some(reason) = self.build_reason() else {
+        let Some(reason) = self.build_reason(now) else {
             return;
         };
         if self.is_overhead_too_large() {
@@ -71,13 +78,9 @@ impl Engine {
         }
     }
 
-    fn build_reason(&self) -> Option<Reason> {
+    fn build_reason(&self, now: Time) -> Option<Reason> {
         let is_filling = self.context() >= self.budget().at(self.settings.soft);
-        let is_heavy = self
-            .settings
-            .body_bytes_max
-            .is_some_and(|max| self.bytes() >= max / 2);
-        let reason = match (is_filling, is_heavy) {
+        let reason = match (is_filling, self.is_heavy()) {
             (true, _) => Reason::SoftMark,
             (false, true) => Reason::BodyBytes,
             (false, false) => self.triggered().filter(|_| self.candidate().is_none())?,
@@ -85,7 +88,11 @@ impl Engine {
         let Some(ordered_at) = self.ordered_at else {
             return Some(reason);
         };
-        let step = self.settings.step_tokens();
+        let step = match &self.ready {
+            // What has come since the model was asked is added soon.
+            Some(_) if !self.is_catch_up() => self.catch_up_min(),
+            _ => self.settings.step_tokens(),
+        };
         let growth = self.live.tokens().saturating_sub(ordered_at);
         let is_break = self.settings.step.at_breaks && growth >= step / 2 && self.live.is_at_rest();
         let has_called = self
@@ -93,7 +100,15 @@ impl Engine {
             .step
             .tool_calls
             .is_some_and(|calls| self.calls_since_order >= calls);
-        (growth >= step || is_break || has_called).then_some(Reason::Grown)
+        (growth >= step || is_break || has_called || (growth > 0 && self.is_model_pressing(now)))
+            .then_some(Reason::Grown)
+    }
+
+    /// Whether requests have half of the bytes that they may have.
+    pub(super) fn is_heavy(&self) -> bool {
+        self.settings
+            .body_bytes_max
+            .is_some_and(|max| self.bytes() >= max / 2)
     }
 
     /// The most by which a memory can make the context smaller, tokens. 0 if none can be made: the latest request is the
@@ -190,7 +205,7 @@ impl Engine {
                 .ready
                 .as_ref()
                 .is_some_and(|ready| ready.cover() >= cut);
-            if is_made || !self.wants_model(now) {
+            if is_made || !self.is_model_due(now) {
                 return false;
             }
             let draft = draft.clone();
@@ -290,7 +305,7 @@ impl Engine {
                     running: running.clone(),
                     is_kept,
                 });
-                if self.wants_model(now) && !self.is_overtaken(&running) {
+                if self.is_model_due(now) && !self.is_overtaken(&running) {
                     self.order_update(now, running, &draft);
                 } else {
                     self.finish_asked(ticket, &draft);
@@ -351,6 +366,7 @@ impl Engine {
             ..drafted.order
         };
         self.rest_until = None;
+        self.model_ordered();
         if std::mem::take(&mut self.is_rest_said) {
             self.event(Event::Resumed);
         }
@@ -533,12 +549,16 @@ impl Engine {
                 "the memory is not smaller than what it covers",
             );
         }
+        let took_ms = now.since(running.at);
+        if kind == BuildKind::Model {
+            self.pace.updated(took_ms);
+        }
         self.event(Event::Built {
             ticket,
             kind,
             cover: running.cover,
             tokens: version.tokens,
-            took_ms: now.since(running.at),
+            took_ms,
         });
         Ok(version)
     }

@@ -49,6 +49,7 @@ impl Engine {
             });
             return;
         }
+        self.read_from_cache(context.prompt, context.cached);
         self.meter.reported(estimated, context);
         self.added_tokens = 0;
     }
@@ -137,6 +138,7 @@ impl Engine {
         self.asked_tokens = None;
         self.added_tokens = 0;
         self.ordered_at = None;
+        self.model_ordered_at = None;
         self.calls_since_order = 0;
         self.phase = None;
         if !self
@@ -209,6 +211,7 @@ impl Engine {
         self.ready = None;
         self.draft = None;
         self.since_swap = SinceSwap::default();
+        self.put_back();
         self.history_changed();
         self.undone_at = Some(self.live.tokens());
         self.ordered_at = self.undone_at;

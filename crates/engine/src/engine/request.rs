@@ -7,7 +7,7 @@ use super::build::Keeping;
 use crate::budget::Time;
 use crate::event::{BuildKind, Event, Halt, Reason, Skipped, UpdateFailure};
 use crate::output::{Output, Waited};
-use crate::settings::{Compactor, EconomyRule, Mode};
+use crate::settings::{Compactor, Mode};
 use crate::version::{Version, VersionOrigin};
 
 /// A request that waits.
@@ -93,7 +93,11 @@ impl Engine {
         }
         let plan = self.plan();
         self.asked_tokens = Some(self.estimate());
+        let interval_ms = self.last_request_at.map(|last| now.since(last));
         self.last_request_at = Some(now);
+        let cache_ms = self.settings.economy.cache_ms;
+        self.pace
+            .requested(interval_ms, self.live.tokens(), cache_ms);
         self.in_flight = Some(self.prefix);
         self.since_swap.requests += 1;
         self.outputs.push_back(Output::Request(plan));
@@ -203,39 +207,12 @@ impl Engine {
             .map(Reason::Phase)
     }
 
-    fn pays(&self, now: Time, context: u64, version: &Version) -> Option<Reason> {
-        let economy = &self.settings.economy;
-        if economy.rule == EconomyRule::HardMarkOnly {
-            return None;
-        }
-        if self
-            .last_request_at
-            .is_some_and(|last| now.since(last) > economy.cache_ms)
-        {
-            return Some(Reason::Cold);
-        }
-        let EconomyRule::WhenItPays { margin_permille } = economy.rule else {
-            return None;
-        };
-        let after = self.context_with(version);
-        let (read, write) = (
-            u128::from(economy.read_permille),
-            u128::from(economy.write_permille),
-        );
-        // There will be as many requests as there were: the best guess for something that has no natural end.
-        let requests = u128::from(self.since_swap.requests.max(1));
-        let saved = requests * u128::from(context.saturating_sub(after)) * read;
-        let anew = after.saturating_sub(self.overhead_tokens);
-        let price = u128::from(anew) * write.saturating_sub(read);
-        (saved * 1000 >= price * u128::from(margin_permille)).then_some(Reason::Pays)
-    }
-
     /// A swap that would be good, but without which the request can go.
     fn swap_if_worth_it(&mut self, now: Time, reason: Reason) {
         let Some(version) = self.candidate().cloned() else {
             return;
         };
-        if self.is_stopgap(&version) && (self.updating.is_some() || self.wants_model(now)) {
+        if self.is_stopgap(&version) && (self.updating.is_some() || self.is_model_due(now)) {
             return;
         }
         if self.is_gain(&version, reason) {
@@ -248,9 +225,12 @@ impl Engine {
         }
     }
 
-    /// Whether the memory is a draft where a model is to make them.
+    /// Whether the memory is a draft where a model is to make them, and not one that adds to the model's what came
+    /// after it.
     fn is_stopgap(&self, version: &Version) -> bool {
-        version.origin == VersionOrigin::Draft && self.settings.compactor == Compactor::Model
+        version.origin == VersionOrigin::Draft
+            && self.settings.compactor == Compactor::Model
+            && !self.is_catch_up()
     }
 
     /// Whether the swap makes the request smaller by what is worth it.

@@ -55,6 +55,7 @@ impl Engine {
         self.history_changed();
         self.forget_overtaken();
         let tokens_after = self.context();
+        self.removed(tokens_before, tokens_after);
         if tokens_after >= self.budget().at(self.settings.soft) {
             // What is left is above the soft mark: the next order comes after a step of growth, not at once.
             self.ordered_at = Some(self.live.tokens());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use throughline_engine::{
     Adoption, BuildKind, By, Compaction, Engine, Event, Input, Order, Outcome, Plan, Settings,
-    Snapshot, Swapping, Ticket, Time, UpdateOrder, Version,
+    Snapshot, Spending, Swapping, Ticket, Time, UpdateOrder, Version,
 };
 use throughline_memory::compact::{Form, Options, compact_after};
 use throughline_memory::document::Memory;
@@ -58,6 +58,8 @@ pub(crate) struct World {
     pub(crate) outcomes: HashMap<u64, Vec<Outcome>>,
     /// What the provider counts for a thousand tokens of ours.
     pub(crate) factor: u64,
+    /// What it reads from its cache of what it was sent before, thousandths.
+    pub(crate) cached_permille: u64,
     pub(crate) overhead: (u64, u64),
     pub(crate) waits: Vec<BuildKind>,
     /// Whether the transcript breaks the rules of the provider already.
@@ -72,8 +74,11 @@ pub(crate) struct World {
     last_epoch: u64,
 }
 
+/// Settings with which a model is asked whenever the memory changes.
 pub(crate) fn settings(window: u64) -> Settings {
-    Settings::new(window)
+    let mut settings = Settings::new(window);
+    settings.economy.spending = Spending::Freely;
+    settings
 }
 
 impl World {
@@ -131,6 +136,7 @@ impl World {
             adoption: None,
             outcomes: HashMap::new(),
             factor: 1_000,
+            cached_permille: 0,
             overhead: (0, 0),
             waits: Vec::new(),
             is_broken: false,
@@ -275,6 +281,7 @@ impl World {
             context: Some(ContextSize {
                 prompt,
                 next: prompt + output * self.factor / 1000,
+                cached: prompt * self.cached_permille / 1000,
             }),
         });
     }

@@ -151,6 +151,8 @@ pub(crate) struct Client {
     pub(crate) tools: Option<Value>,
     pub(crate) is_streaming: bool,
     pub(crate) marks_cache: bool,
+    /// Lines of what a tool gives back.
+    pub(crate) result_lines: usize,
     /// Further fields of the requests, or others.
     pub(crate) fields: Value,
 }
@@ -165,6 +167,7 @@ impl Client {
             tools: Some(tools(wire)),
             is_streaming: true,
             marks_cache: wire == Wire::Anthropic,
+            result_lines: 40,
             fields: json!({}),
         }
     }
@@ -178,7 +181,7 @@ impl Client {
             Wire::Anthropic => json!({
                 "model": "claude-opus-4-6",
                 "max_tokens": 2000,
-                "system": [{"type": "text", "text": "You are careful.", "cache_control": {"type": "ephemeral"}}],
+                "system": self.system(),
                 "messages": messages,
             }),
             Wire::OpenAiChat => {
@@ -203,6 +206,15 @@ impl Client {
             }
         }
         body.to_string()
+    }
+
+    /// The system prompt of Anthropic's requests.
+    fn system(&self) -> Value {
+        let mut block = json!({"type": "text", "text": "You are careful."});
+        if self.marks_cache {
+            block["cache_control"] = json!({"type": "ephemeral"});
+        }
+        json!([block])
     }
 
     pub(crate) fn path(&self) -> &'static str {
@@ -233,10 +245,23 @@ impl Client {
 
     /// Says something and takes the answer into the history, running the tools that are asked for.
     pub(crate) async fn say(&mut self, world: &World, text: &str) -> Got {
+        let got = self.turn(world, text).await;
+        assert_eq!(got.status, StatusCode::OK, "{got:?}");
+        got
+    }
+
+    /// The same; says whether the provider took the history.
+    pub(crate) async fn has_said(&mut self, world: &World, text: &str) -> bool {
+        self.turn(world, text).await.status.is_success()
+    }
+
+    async fn turn(&mut self, world: &World, text: &str) -> Got {
         self.messages.push(json!({"role": "user", "content": text}));
         loop {
             let got = world.ask(self.request()).await;
-            assert_eq!(got.status, StatusCode::OK, "{got:?}");
+            if !got.status.is_success() {
+                return got;
+            }
             let answer = self.read(&got);
             let calls = calls(self.wire, &answer);
             self.messages.extend(answer);
@@ -265,28 +290,35 @@ impl Client {
     }
 
     fn results(&mut self, calls: &[String]) {
-        let output = |id: &str| {
-            let lines: Vec<String> = (0..40)
-                .map(|line| format!("{id} line {line} of the output"))
+        // The same in every session of the same course, whatever ids the calls have.
+        let place = self.messages.len();
+        let output = |index: usize| {
+            let lines: Vec<String> = (0..self.result_lines)
+                .map(|line| format!("file {place}-{index}, line {line} of the output"))
                 .collect();
             lines.join("\n")
         };
+        let results: Vec<(&String, String)> = calls
+            .iter()
+            .enumerate()
+            .map(|(index, id)| (id, output(index)))
+            .collect();
         match self.wire {
             Wire::Anthropic => {
-                let results: Vec<Value> = calls
+                let results: Vec<Value> = results
                     .iter()
-                    .map(|id| json!({"type": "tool_result", "tool_use_id": id, "content": output(id)}))
+                    .map(|(id, output)| json!({"type": "tool_result", "tool_use_id": id, "content": output}))
                     .collect();
                 self.messages
                     .push(json!({"role": "user", "content": results}));
             }
             Wire::OpenAiChat => self.messages.extend(
-                calls
+                results
                     .iter()
-                    .map(|id| json!({"role": "tool", "tool_call_id": id, "content": output(id)})),
+                    .map(|(id, output)| json!({"role": "tool", "tool_call_id": id, "content": output})),
             ),
-            Wire::OpenAiResponses => self.messages.extend(calls.iter().map(
-                |id| json!({"type": "function_call_output", "call_id": id, "output": output(id)}),
+            Wire::OpenAiResponses => self.messages.extend(results.iter().map(
+                |(id, output)| json!({"type": "function_call_output", "call_id": id, "output": output}),
             )),
         }
     }

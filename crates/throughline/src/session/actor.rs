@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant as RealInstant};
 
 use throughline_engine::{
-    Compaction, Engine, Input, Outcome, Output, Settings, Ticket, UpdateFailure, Waited,
+    Compaction, Economy, Engine, Input, Outcome, Output, Settings, Ticket, UpdateFailure, Waited,
 };
 use throughline_memory::document::Memory;
 use throughline_providers::client::Client;
@@ -305,7 +305,11 @@ impl Actor {
                 .max(old.output_reserve.min(of_model.window / 2)),
             counter: of_model.counter,
             binds_thinking: of_model.binds_thinking,
-            economy: of_model.economy,
+            economy: Economy {
+                rule: old.economy.rule,
+                spending: old.economy.spending,
+                ..of_model.economy
+            },
             memory_tokens_max: of_model.memory_tokens_max,
             ..old.clone()
         };

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use throughline_engine::{
-    Economy, EconomyRule, Fallback, Mark, Mode, Pin, Settings, Step, Triggers,
+    Economy, EconomyRule, Fallback, Mark, Mode, Pin, Settings, Spending, Step, Triggers,
 };
 use throughline_transcript::catalogue::{Money, TokenizerFamily};
 use throughline_transcript::tokens::Counter;
@@ -156,12 +156,13 @@ pub(super) fn of_window(settings: &Settings) -> impl Iterator<Item = (String, Va
     all.filter(|(name, _)| NAMES.contains(&name.as_str()))
 }
 
-const OF_THE_MODEL: [&str; 6] = [
+const OF_THE_MODEL: [&str; 7] = [
     "window",
     "output_reserve",
     "memory_tokens_max",
     "binds_thinking",
     "economy",
+    "spending",
     "tokenizer",
 ];
 
@@ -208,6 +209,10 @@ fn fields(settings: &Settings) -> Map<String, Value> {
                 economy.read_permille,
                 economy.write_permille
             ]),
+        ),
+        (
+            "spending",
+            json!([economy.output_permille, spending(economy.spending)]),
         ),
         ("binds_thinking", json!(settings.binds_thinking)),
         (
@@ -286,11 +291,15 @@ fn apply(map: &Map<String, Value>, settings: &mut Settings) {
         economy.write_permille,
     );
     take(map, "economy", &mut parts);
+    let mut spent = (economy.output_permille, spending(economy.spending));
+    take(map, "spending", &mut spent);
     settings.economy = Economy {
         rule: rule_of(parts.0),
         cache_ms: parts.1,
         read_permille: parts.2,
         write_permille: parts.3,
+        output_permille: spent.0,
+        spending: spending_of(spent.1),
     };
     if let Some(family) = map.get("tokenizer").and_then(tokenizer_of)
         && family != settings.counter.family()
@@ -335,6 +344,20 @@ fn rule(rule: EconomyRule) -> i64 {
         EconomyRule::WhenCold => -1,
         EconomyRule::WhenItPays { margin_permille } => margin_permille.into(),
     }
+}
+
+/// `None` for no limit.
+fn spending(spending: Spending) -> Option<u32> {
+    match spending {
+        Spending::Freely => None,
+        Spending::FromSavings { permille } => Some(permille),
+    }
+}
+
+fn spending_of(permille: Option<u32>) -> Spending {
+    permille.map_or(Spending::Freely, |permille| Spending::FromSavings {
+        permille,
+    })
 }
 
 fn rule_of(number: i64) -> EconomyRule {
@@ -427,6 +450,8 @@ mod tests {
             cache_ms: 18,
             read_permille: 19,
             write_permille: 20,
+            output_permille: 21,
+            spending: Spending::Freely,
         };
         after.binds_thinking = true;
         after.counter = Counter::of_family(TokenizerFamily::Claude2);

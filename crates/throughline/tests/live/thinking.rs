@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use throughline::compactor::Styling;
+use throughline::engine::Spending;
 use throughline::{ModelCompactor, UserInput};
 use throughline_simulator::Options;
 use throughline_transcript::json::Raw;
@@ -47,6 +48,7 @@ async fn talk(model: &str, styling: Option<Styling>) -> Talk {
         .system("You are a careful assistant.")
         .max_tokens(2_000)
         .window(24_000)
+        .settings(|settings| settings.economy.spending = Spending::Freely)
         .field(
             "thinking",
             Raw::parse(r#"{"type":"adaptive"}"#.to_owned()).unwrap(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use throughline::Session;
 use throughline::SessionBuilder;
+use throughline::engine::Spending;
 use throughline_providers::client::Client;
 use throughline_providers::credential::Credential;
 use throughline_simulator::{Options, SimulatedProvider};
@@ -31,10 +32,13 @@ impl World {
         Self { provider, client }
     }
 
+    /// A session that asks a model, where it has one, whenever its memory changes: in small windows and short
+    /// conversations there is nothing else that it could be paid from.
     pub(crate) fn session(&self) -> SessionBuilder {
         Session::builder(self.client.clone(), MODEL)
             .system("You are a careful assistant.")
             .max_tokens(2_000)
+            .settings(|settings| settings.economy.spending = Spending::Freely)
     }
 
     /// Largest prompt of all answered calls, tokens.

@@ -362,6 +362,7 @@ fn the_meter_never_falls_below_the_report_and_what_came_after() {
     let size = ContextSize {
         prompt: 12_000,
         next: 12_900,
+        cached: 0,
     };
     meter.reported(10_000, size);
     assert_eq!(meter.next(10_900, 0), 13_080);

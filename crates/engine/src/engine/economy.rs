@@ -1,0 +1,294 @@
+//! What swaps save and what memories cost, and what follows from that: whether a swap before the hard mark pays, and
+//! when a model is asked.
+//!
+//! Money is counted in thousandths of the price of one uncached token.
+
+use super::Engine;
+use super::build::Keeping;
+use crate::budget::Time;
+use crate::event::Reason;
+use crate::settings::{EconomyRule, Mode, Spending};
+use crate::version::Version;
+
+/// What a model is asked besides what it reads: what is wanted and the index of the memory so far, tokens, about.
+const INSTRUCTIONS_TOKENS: u64 = 1_500;
+/// How long a model needs for a memory, before one was made; milliseconds.
+const UPDATE_MS: u64 = 30_000;
+/// How long a request and what comes after it take, before two were made; milliseconds.
+const INTERVAL_MS: u64 = 10_000;
+/// After a memory by a model the model is asked again, before it was swapped in, if this part of the usable window has
+/// come since, thousandths.
+const CATCH_UP_PERMILLE: u32 = 250;
+/// Below this part a client is taken for one without a cache, thousandths.
+const HITS_MIN_PERMILLE: u64 = 250;
+/// Prompts below this size are not cached by every model, tokens.
+const CACHED_TOKENS_MIN: u64 = 5_000;
+
+/// After the cache has gone cold, it is expected to go cold again within so many requests.
+const COLD_REQUESTS: u32 = 50;
+
+/// How fast the session goes, for when a model has to begin.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    /// Live tokens at the last request of this epoch.
+    last_tokens: Option<u64>,
+    /// By how much the context grows from one request to the next: the most, of late; tokens.
+    growth: u64,
+    interval_ms: u64,
+    update_ms: u64,
+    /// For so many requests more the cache is expected to go cold again.
+    cold_requests: u32,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            last_tokens: None,
+            growth: 0,
+            interval_ms: INTERVAL_MS,
+            update_ms: UPDATE_MS,
+            cold_requests: 0,
+        }
+    }
+}
+
+impl Pace {
+    /// A request goes out, so long after the one before.
+    pub(super) fn requested(&mut self, interval_ms: Option<u64>, tokens: u64, cache_ms: u64) {
+        if let Some(before) = self.last_tokens.replace(tokens) {
+            let growth = tokens.saturating_sub(before);
+            self.growth = growth.max(self.growth / 8 * 7 + growth / 8);
+        }
+        if let Some(interval_ms) = interval_ms {
+            self.cold_requests = if interval_ms > cache_ms {
+                COLD_REQUESTS
+            } else {
+                self.cold_requests.saturating_sub(1)
+            };
+            self.interval_ms = (self.interval_ms / 4 * 3 + interval_ms.min(cache_ms) / 4).max(1);
+        }
+    }
+
+    pub(super) fn updated(&mut self, took_ms: u64) {
+        self.update_ms = self.update_ms / 2 + took_ms / 2;
+    }
+
+    pub(super) fn epoch_begins(&mut self) {
+        self.last_tokens = None;
+    }
+
+    /// By how much the context grows while a model makes a memory, tokens.
+    fn lead(&self) -> u64 {
+        // The request after which it is ordered, and those that come meanwhile.
+        let requests = 1 + self.update_ms.div_ceil(self.interval_ms.max(1));
+        self.growth.saturating_mul(requests)
+    }
+}
+
+/// What the session has saved and spent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Account {
+    /// Tokens that requests are smaller by than with no swap at all.
+    removed: u64,
+    /// The part of it that the last swap took out.
+    removed_last: u64,
+    /// What the swaps so far have saved, less what they have cost.
+    saved: i128,
+    /// What memories by the model have cost.
+    spent: i128,
+    /// The part of a prompt that the provider has read from its cache, of late, where it could; thousandths.
+    hits_permille: u64,
+    /// Prompt of the last answer in this epoch, tokens.
+    last_prompt: Option<u64>,
+}
+
+impl Default for Account {
+    fn default() -> Self {
+        Self {
+            removed: 0,
+            removed_last: 0,
+            saved: 0,
+            spent: 0,
+            hits_permille: 1_000,
+            last_prompt: None,
+        }
+    }
+}
+
+impl Engine {
+    /// The price of a token that was sent before.
+    fn reread_permille(&self) -> u64 {
+        // Where the cache fails now and then, it would have failed without swaps too: what is saved is rather more.
+        if self.account.hits_permille < HITS_MIN_PERMILLE {
+            1_000
+        } else {
+            u64::from(self.settings.economy.read_permille).min(1_000)
+        }
+    }
+
+    /// Takes in what an answer says of the cache.
+    pub(super) fn read_from_cache(&mut self, prompt: u64, cached: u64) {
+        if let Some(before) = self.account.last_prompt.replace(prompt) {
+            let before = before.min(prompt);
+            if before >= CACHED_TOKENS_MIN {
+                let hits = (cached.saturating_mul(1_000) / before).min(1_000);
+                self.account.hits_permille = (self.account.hits_permille + hits) / 2;
+            }
+        }
+        let saved = i128::from(self.account.removed) * i128::from(self.reread_permille());
+        self.account.saved += saved;
+    }
+
+    /// Takes in that a swap has made the requests smaller.
+    pub(super) fn removed(&mut self, before: u64, after: u64) {
+        let removed = before.saturating_sub(after);
+        self.account.removed += removed;
+        self.account.removed_last = removed;
+        self.account.last_prompt = None;
+        let memory = self.adopted.as_ref().map_or(0, |adopted| adopted.tokens);
+        self.account.saved -= i128::from(self.swap_price(memory, self.live.first()));
+        self.pace.epoch_begins();
+    }
+
+    /// What it costs that another memory of so many tokens stands before the messages from `cut` on: it is read for the
+    /// first time, and those that were sent before are not read from the cache.
+    fn swap_price(&self, memory: u64, cut: usize) -> u64 {
+        let sent = self.live.last_asked().unwrap_or(cut).max(cut);
+        let tail = self
+            .live
+            .tokens_from(cut)
+            .saturating_sub(self.live.tokens_from(sent));
+        let write = u64::from(self.settings.economy.write_permille);
+        let calibration = self.meter.calibration();
+        calibration.apply(memory) * write
+            + calibration.apply(tail) * write.saturating_sub(self.reread_permille())
+    }
+
+    /// The last swap was taken back.
+    pub(super) fn put_back(&mut self) {
+        let account = &mut self.account;
+        account.removed = account.removed.saturating_sub(account.removed_last);
+        account.removed_last = 0;
+        account.last_prompt = None;
+        self.pace.epoch_begins();
+    }
+
+    /// Whether a swap before the hard mark pays.
+    pub(super) fn pays(&self, now: Time, context: u64, version: &Version) -> Option<Reason> {
+        let economy = &self.settings.economy;
+        if economy.rule == EconomyRule::HardMarkOnly {
+            return None;
+        }
+        if self
+            .last_request_at
+            .is_some_and(|last| now.since(last) > economy.cache_ms)
+        {
+            return Some(Reason::Cold);
+        }
+        let EconomyRule::WhenItPays { margin_permille } = economy.rule else {
+            return None;
+        };
+        let after = self.context_with(version);
+        let (read, write) = (
+            u128::from(economy.read_permille),
+            u128::from(economy.write_permille),
+        );
+        // There will be as many requests as there were: the best guess for something that has no natural end.
+        let requests = u128::from(self.since_swap.requests.max(1));
+        let saved = requests * u128::from(context.saturating_sub(after)) * read;
+        let anew = after.saturating_sub(self.overhead_tokens);
+        let price = u128::from(anew) * write.saturating_sub(read);
+        (saved * 1000 >= price * u128::from(margin_permille)).then_some(Reason::Pays)
+    }
+
+    /// Whether a model is to make a memory of what code has just made one of.
+    pub(super) fn is_model_due(&self, now: Time) -> bool {
+        let is_free = self.settings.economy.spending == Spending::Freely;
+        self.wants_model(now) && (is_free || self.is_awaited() || self.is_time_for_model())
+    }
+
+    /// Whether a model has to begin now, although the context has not grown by a step.
+    pub(super) fn is_model_pressing(&self, now: Time) -> bool {
+        let is_free = self.settings.economy.spending == Spending::Freely;
+        self.wants_model(now) && !is_free && self.is_time_for_model()
+    }
+
+    /// Whether somebody waits for a memory, whatever it costs.
+    fn is_awaited(&self) -> bool {
+        self.asked.is_some()
+            || self.settings.mode == Mode::Traditional
+            || (self.waiting.is_some() && self.settings.model_wait_ms_max > 0)
+    }
+
+    /// Whether a memory by the model would be ready in time for the swap and hardly before that, and can be paid.
+    fn is_time_for_model(&self) -> bool {
+        self.is_late_for_model() && self.can_pay_model()
+    }
+
+    fn is_late_for_model(&self) -> bool {
+        if let Some(at) = self.model_ordered_at {
+            let growth = self.live.tokens().saturating_sub(at);
+            // After a failure it is tried again soon.
+            return growth
+                >= match &self.ready {
+                    Some(_) => self.budget().share(CATCH_UP_PERMILLE),
+                    None => self.settings.step_tokens(),
+                };
+        }
+        // Where the cache goes cold, a swap is due from the soft mark on.
+        if self.pace.cold_requests > 0 || self.triggered().is_some() || self.is_heavy() {
+            return true;
+        }
+        let lead = self.pace.lead().max(self.settings.step_tokens() / 2);
+        self.context() + lead >= self.budget().at(self.mark())
+    }
+
+    /// Whether what swaps have saved and will save is enough to pay a model for a memory.
+    fn can_pay_model(&self) -> bool {
+        let Spending::FromSavings { permille } = self.settings.economy.spending else {
+            return true;
+        };
+        let cut = self.cut(Keeping::Usual);
+        let memory = self.settings.memory_tokens_max;
+        let left = memory + self.live.tokens_from(cut);
+        let after = self.overhead_tokens + self.meter.calibration().apply(left);
+        let removed = self.account.removed + self.context().saturating_sub(after);
+        // There will be as many requests as there were: the best guess for something that has no natural end. It may end
+        // sooner, so half of that is counted on.
+        let requests = i128::from(self.since_swap.requests.max(1));
+        let expected = requests * i128::from(removed) * i128::from(self.reread_permille()) / 2;
+        let saved = self.account.saved + expected - i128::from(self.swap_price(memory, cut));
+        let price = self.account.spent + i128::from(self.model_price());
+        saved * i128::from(permille) / 1_000 >= price
+    }
+
+    /// What a memory by the model costs, about: it is shown the live request, or only what is new.
+    fn model_price(&self) -> u64 {
+        let economy = &self.settings.economy;
+        let cut = self.cut(Keeping::Usual);
+        let first = self
+            .ready
+            .as_ref()
+            .map_or(self.live.first(), |ready| ready.cover());
+        let fresh = self
+            .live
+            .tokens_from(first)
+            .saturating_sub(self.live.tokens_from(cut));
+        let shared = self.context() * self.reread_permille();
+        let own = self
+            .meter
+            .calibration()
+            .apply(fresh + self.settings.memory_tokens_max)
+            * 1_000;
+        // It is written as JSON, and hardly ever as long as it may be where it may be long.
+        let output = (self.settings.memory_tokens_max / 4 * 5).min(2_000);
+        let output = output * u64::from(economy.output_permille);
+        shared.min(own) + INSTRUCTIONS_TOKENS * 1_000 + output
+    }
+
+    /// Takes in that the model was asked.
+    pub(super) fn model_ordered(&mut self) {
+        self.model_ordered_at = Some(self.live.tokens());
+        self.account.spent += i128::from(self.model_price());
+    }
+}
