@@ -174,16 +174,14 @@ def opencode(program: str):
 def clients(client, cache: Path) -> list:
     """The agents, each with the window that its own instructions need."""
     size = {"sentences": SENTENCES, "turns": 22, "window": 60_000}
-    # Claude Code leaves out a call whose id it knows, and asks again.
-    few = {**size, "turns": 14, "renews_ids": True}
+    few = {**size, "turns": 14}
     # It takes long for each turn, and has short instructions.
     short = {**size, "turns": 11, "window": 36_000}
     claude = claude_code(binary(cache, "claude"))
     codex_ = codex(binary(cache, "codex"))
     opencode_ = opencode(binary(cache, "opencode"))
-    beta = ("per-turn-control-2026-07-01",)
     return [
-        client("claude-code", "claude-sonnet-5-5", None, agent=claude, gaps=beta, **few),
-        client("codex", "gpt-5.6-sol", None, path="/v1", agent=codex_, strip=("client_metadata",), **size),
+        client("claude-code", "claude-sonnet-5-5", None, agent=claude, **few),
+        client("codex", "gpt-5.6-sol", None, path="/v1", agent=codex_, **size),
         client("opencode", "claude-sonnet-4-6", None, path="/v1", agent=opencode_, **short),
     ]

@@ -44,12 +44,6 @@ class Client:
     sentences: int = 24
     window: int = 20_000
     agent: object = None
-    # Words of refusals that only the simulator would give; the client asks again by itself.
-    gaps: tuple[str, ...] = ()
-    # Fields that the simulator refuses and the provider takes; they are taken out behind the proxy.
-    strip: tuple[str, ...] = ()
-    # Calls get ids of their own behind the proxy.
-    renews_ids: bool = False
 
 
 ALL_HOWS = ["plain", "stream", "runner", "count", "parallel", "events"]
@@ -113,7 +107,6 @@ class Outcome:
     swaps: int = 0
     refused: list[str] = field(default_factory=list)
     declined: int = 0
-    gaps: int = 0
     requests: int = 0
     dollars: float = 0.0
     updates: float = 0.0
@@ -132,7 +125,7 @@ def hold(client: Client, throughline: str, prices: Prices, folder: Path, through
     if through_proxy:
         simulate += ["--window", str(client.window)]
     servers = [Server(simulate, folder / "simulate.log")]
-    behind = Tap(servers[0].url, client.strip, client.renews_ids)
+    behind = Tap(servers[0].url)
     before = None
     outcome = Outcome()
     try:
@@ -222,9 +215,6 @@ def judge(outcome: Outcome, client: Client, prices: Prices, behind: Tap, before:
                 file.write(json.dumps(seen) + "\n")
     for seen in behind.seen:
         if seen["method"] == "POST" and seen["status"] >= 400:
-            if any(gap in seen.get("error", "") for gap in client.gaps):
-                outcome.gaps += 1
-                continue
             outcome.refused.append(f"{seen['status']} {seen['path']}: {seen.get('error', '')[:300]}")
         asks = seen["status"] == 200 and re.search(r"/(messages|completions|responses|compact)$", seen["path"])
         if asks and seen["method"] == "POST":
@@ -248,11 +238,9 @@ def judge(outcome: Outcome, client: Client, prices: Prices, behind: Tap, before:
         if seen["status"] >= 400:
             if "thread_unsupported_request" in seen.get("error", ""):
                 outcome.declined += 1
-            elif any(gap in seen.get("error", "") for gap in client.gaps):
-                pass
             elif not any(seen.get("error", "x")[:200] in refused for refused in outcome.refused):
                 outcome.refused.append(f"proxy {seen['status']} {seen['path']}: {seen.get('error', '')[:300]}")
-    # An epoch also begins where a client changes its tools; then nothing is covered that was not before.
+    # An epoch also begins where a swap is taken back; then nothing is covered that was not before.
     outcome.swaps = min(epoch, len(covers - {0}))
 
 

@@ -7,8 +7,6 @@ refused, and what is billed).
 import asyncio
 import gzip
 import json
-import re
-import secrets
 import threading
 import time
 import zlib
@@ -70,10 +68,7 @@ def usage_of(body: bytes, content_type: str) -> dict:
 class Tap:
     """Listens on a free port of this machine; `url` says where. `seen` has one entry for each request."""
 
-    def __init__(self, upstream: str, strip: tuple[str, ...] = (), renews_ids: bool = False):
-        self.strip = strip
-        self.renews_ids = renews_ids
-        self._given: set[bytes] = set()
+    def __init__(self, upstream: str):
         self.upstream = upstream.rstrip("/")
         self.seen: list[dict] = []
         self.url = ""
@@ -106,18 +101,6 @@ class Tap:
         port = site._server.sockets[0].getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
 
-    def _renewed(self, event: bytes) -> bytes:
-        """Gives a call an id of its own: the simulator repeats one where it no longer sees it. Providers never do."""
-
-        def renew(found: re.Match) -> bytes:
-            name = found.group(2)
-            while name in self._given:
-                name = b"toolu_" + secrets.token_hex(12).encode()
-            self._given.add(name)
-            return found.group(1) + name + b'"'
-
-        return re.sub(rb'("id":")(toolu_\w+)"', renew, event)
-
     def is_quiet(self) -> bool:
         """Whether all answers have ended."""
         return all(seen.get("done") or seen["method"] == "UPGRADE" for seen in self.seen)
@@ -130,20 +113,6 @@ class Tap:
         asyncio.run_coroutine_threadsafe(end(), self._loop).result(20)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(20)
-
-    async def _chunks(self, answer):
-        """The answer as it comes, or event by event where something in it is to be changed."""
-        if not self.renews_ids:
-            async for chunk in answer.content.iter_any():
-                yield chunk
-            return
-        waiting = b""
-        async for chunk in answer.content.iter_any():
-            *events, waiting = (waiting + chunk).split(b"\n\n")
-            for event in events:
-                yield self._renewed(event) + b"\n\n"
-        if waiting:
-            yield self._renewed(waiting)
 
     async def _pass(self, request: web.Request) -> web.StreamResponse:
         if request.headers.get("upgrade"):
@@ -163,9 +132,6 @@ class Tap:
             "usage": {},
         }
         self.seen.append(noted)
-        if isinstance(noted["body"], dict) and any(name in noted["body"] for name in self.strip):
-            body = json.dumps({k: v for k, v in noted["body"].items() if k not in self.strip}).encode()
-            headers.pop("content-encoding", None)
         url = self.upstream + request.raw_path
         async with self._session.request(
             request.method, url, data=body, headers=headers, allow_redirects=False
@@ -183,7 +149,7 @@ class Tap:
                 await response.prepare(request)
             except ClientConnectionResetError:
                 noted["cancelled"] = True
-            async for chunk in self._chunks(answer):
+            async for chunk in answer.content.iter_any():
                 kept += chunk
                 if not noted["cancelled"]:
                     try:
