@@ -153,9 +153,13 @@ impl Tracked {
         let at = self.shared.clock.now();
         state.cut_to(count, at);
         state.unconfirmed = 0;
-        state.configure(&self.shared.config, &outline, &incoming.lead, at);
+        let has_other_head = state.configure(&self.shared.config, &outline, &incoming.lead, at);
         for message in added {
             state.add(message, at, true);
+        }
+        if has_other_head {
+            // Everything in the request was thought behind the old one, what is new in it too.
+            state.engine.handle(at, Input::FrameChanged);
         }
         state.number += 1;
         state.in_flight += 1;
@@ -524,8 +528,8 @@ impl State {
         });
     }
 
-    /// Takes in what a request says besides its messages.
-    fn configure(&mut self, config: &Config, outline: &Outline, lead: &[Span], at: Time) {
+    /// Takes in what a request says besides its messages; whether the one before it said something else.
+    fn configure(&mut self, config: &Config, outline: &Outline, lead: &[Span], at: Time) -> bool {
         let model = outline
             .field("model")
             .and_then(|model| model.as_text())
@@ -557,7 +561,7 @@ impl State {
             head = head.rotate_left(7) ^ xxh3_64(text.as_bytes());
         }
         if head == self.head {
-            return;
+            return is_changed;
         }
         is_changed |= self.head != 0;
         self.head = head;
@@ -580,12 +584,10 @@ impl State {
                 bytes,
             },
         );
-        if is_changed {
-            self.engine.handle(at, Input::FrameChanged);
-        }
         let head = outline.replaced(lead, &[], &[]);
         self.changes
             .push(Change::Head(head.into_bytes().into()).into());
+        is_changed
     }
 }
 

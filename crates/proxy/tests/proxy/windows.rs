@@ -188,6 +188,43 @@ async fn other_tools_begin_no_epoch() {
     }
 }
 
+/// What the client writes otherwise than it got it was thought behind the old tools all the same.
+#[tokio::test(start_paused = true)]
+async fn other_tools_come_with_an_answer_in_other_words() {
+    for changes_answer in [false, true] {
+        let config = Config {
+            window: Some(40_000),
+            ..config()
+        };
+        let world = World::with(Options::new(3).without_latency(), config).await;
+        let mut client = Client::new(Wire::Anthropic);
+        client.fields = json!({"model": "claude-opus-5-5", "thinking": {"type": "adaptive"}});
+        client.say(&world, "Hello.").await;
+        // Until an answer has thoughts.
+        let mut turn = 0;
+        while !client
+            .messages
+            .last()
+            .unwrap()
+            .to_string()
+            .contains("\"signature\"")
+        {
+            turn += 1;
+            assert!(turn < 10);
+            client.say(&world, "Look at module_a.").await;
+        }
+        if changes_answer {
+            let answer = client.messages.last_mut().unwrap();
+            let blocks = answer["content"].as_array_mut().unwrap();
+            blocks.push(json!({"type": "text", "text": "(Shown to the user.)"}));
+        }
+        let tools = client.tools.as_mut().unwrap().as_array_mut().unwrap();
+        tools.push(json!({"name": "write_file", "input_schema": {"type": "object"}}));
+        client.say(&world, "And at module_b.").await;
+        assert_eq!(world.refused(), 0, "{changes_answer}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn tokens_are_counted_of_what_would_be_sent() {
     for (wire, path) in [
