@@ -9,6 +9,7 @@
 //!   [`interruption`] recognises the texts by which clients say that the person stopped the model or refused a tool
 //!   call: the message after one is nearly always a correction ([`Circumstances::after_interruption`]).
 //! * [`denial`] and [`says_failed`] recognise the results of calls that were refused or have failed.
+//! * [`asks_to_remember`] finds what the person wants to be remembered in so many words.
 //! * [`supersedes`] says whether a later statement takes the place of an earlier one.
 //! * [`assistant_statements`] finds decisions with reasons, abandoned approaches, finished work, findings, open
 //!   questions and plans in the model's prose.
@@ -27,6 +28,7 @@ mod denial;
 mod output;
 mod pasted;
 mod phrases;
+mod remember;
 mod rules;
 mod sentences;
 mod supersession;
@@ -37,6 +39,7 @@ pub use assistant::{Statement, StatementKind, assistant_statements};
 pub use denial::{denial, says_failed};
 pub use output::{Outcome, OutputKind, OutputLine, headline_error, key_errors, output_lines};
 pub use pasted::{Interruption, PastedKind, Voice, interruption};
+pub use remember::asks_to_remember;
 pub use supersession::{Claim, supersedes};
 pub use tongue::language;
 pub use user::{

@@ -1,4 +1,6 @@
 //! Telling a person's own words from what stands beside them: code, logs, quotations, and text that clients put in.
+mod shape;
+
 use std::ops::Range;
 
 /// Whose words a stretch of a user message is.
@@ -23,8 +25,10 @@ pub enum PastedKind {
     Diff,
     /// Quoted lines (`> ...`).
     Quotation,
-    /// A written plan or document: headings, long lists.
+    /// A written plan or document: headings.
     Document,
+    /// Many lines of one shape: notes, a table, a report, a long list.
+    Lines,
 }
 
 /// How a client says that the person cut in.
@@ -120,6 +124,7 @@ pub(super) fn stretches(text: &str) -> Vec<(Range<usize>, Voice)> {
         bullets: 0,
     };
     let is_document = looks_like_document(text);
+    let mut alike = shape::lines_of_one_shape(text).into_iter().peekable();
     let mut fence: Option<&str> = None;
     let mut tag: Option<(String, Voice)> = None;
     let mut in_diff = false;
@@ -233,7 +238,13 @@ pub(super) fn stretches(text: &str) -> Vec<(Range<usize>, Voice)> {
             continue;
         }
         let voice = voice_of_line(line.trim_end());
-        let voice = if is_document
+        while alike.peek().is_some_and(|range| range.start < start) {
+            alike.next();
+        }
+        let is_alike = alike.peek().is_some_and(|range| range.start == start);
+        let voice = if is_alike && voice == Voice::Person {
+            Voice::Pasted(PastedKind::Lines)
+        } else if is_document
             && voice == Voice::Person
             && start > 0
             && scan.is_past_heading(trimmed)

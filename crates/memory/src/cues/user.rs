@@ -144,7 +144,8 @@ pub struct Sentence<'a> {
     pub text: &'a str,
     /// Where it stands in the message, in bytes.
     pub range: Range<usize>,
-    /// Whose words they are. Only the person's words and pasted documents give cues.
+    /// Whose words they are. Only the person's words, pasted documents and pasted lines give
+    /// cues, the latter two no corrections.
     pub voice: Voice,
     /// What it says.
     pub cues: Cues,
@@ -167,7 +168,11 @@ pub fn user_sentences(text: &str, circumstances: Circumstances) -> Vec<Sentence<
         let Some(stretch) = text.get(range.clone()) else {
             continue;
         };
-        if !matches!(voice, Voice::Person | Voice::Pasted(PastedKind::Document)) {
+        let is_read = matches!(
+            voice,
+            Voice::Person | Voice::Pasted(PastedKind::Document | PastedKind::Lines)
+        );
+        if !is_read {
             let trimmed = stretch.trim();
             if !trimmed.is_empty() {
                 let start = range.start + (stretch.len() - stretch.trim_start().len());
@@ -186,6 +191,10 @@ pub fn user_sentences(text: &str, circumstances: Circumstances) -> Vec<Sentence<
             };
             let mut cues = cues_of(sentence, fallback);
             if voice != Voice::Person {
+                // What stands there may rule and state, but it puts nothing right that was said or done here.
+                for cue in [Cue::Correction, Cue::Denial, Cue::Change, Cue::GoalChange] {
+                    cues.lower(cue, 0);
+                }
                 cues.scale(60);
             } else if circumstances.after_interruption && !cues.has(Cue::SmallTalk, 80) {
                 let is_assent = cues.has(Cue::Approval, 80);
@@ -199,7 +208,10 @@ pub fn user_sentences(text: &str, circumstances: Circumstances) -> Vec<Sentence<
                 );
             }
             // "That's wrong. It takes two weeks.": what follows a bare objection says what is right.
-            if was_pushback && cues.confidence(Cue::Question) < 80 && !cues.has(Cue::SmallTalk, 50)
+            if was_pushback
+                && voice == Voice::Person
+                && cues.confidence(Cue::Question) < 80
+                && !cues.has(Cue::SmallTalk, 50)
             {
                 cues.raise(Cue::Correction, 70);
             }

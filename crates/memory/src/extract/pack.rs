@@ -265,6 +265,7 @@ impl<'a> Packing<'a> {
             let rule = &ledger[*rule];
             (
                 Reverse(self.focus_in(&rule.text) as u32),
+                Reverse(cues::asks_to_remember(&rule.text)),
                 Reverse(self.is_chat() && rule.is_standing),
                 Reverse(rule.confidence / 25),
                 Reverse(rule.message),

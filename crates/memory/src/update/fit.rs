@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
+use crate::cues::asks_to_remember;
 use crate::document::{Item, Memory, Section, Status};
 use crate::render::markdown::{self, Heading};
 
@@ -28,7 +29,8 @@ impl Fitted {
 /// Leaves out what is too much for `limit`, where `cost` measures a text (in tokens, say), and what counts is the
 /// Markdown rendering. The rendering never costs more than `limit`, unless its first line alone does.
 ///
-/// What holds in the ledger comes first, then what the ledger says no longer holds; after that sections share the space:
+/// What the person asked to be remembered comes first, then what else holds in the ledger, then what the ledger says no
+/// longer holds; after that sections share the space:
 /// the first item of each weighs most and every further one less, errors and active work more than completed work, and
 /// newer items more than older ones.
 #[must_use]
@@ -125,8 +127,9 @@ fn by_weight(items: &[Item]) -> Vec<usize> {
             let nth = &mut seen[section as usize];
             *nth += 1;
             let weight = match (section.is_ledger(), &items[index].status) {
-                (true, Status::Active) => u32::MAX,
-                (true, _) => u32::MAX - 1,
+                (true, Status::Active) if asks_to_remember(items[index].entry.text()) => u32::MAX,
+                (true, Status::Active) => u32::MAX - 1,
+                (true, _) => u32::MAX - 2,
                 (false, _) => weight(section) * 1_000 / *nth,
             };
             (Reverse(weight), index)

@@ -221,3 +221,133 @@ fn nothing_panics_on_odd_text() {
         let _ = interruption(text);
     }
 }
+
+/// What somebody pastes, and whether it puts something right: the kinds of it in one table.
+#[test]
+fn what_is_pasted_corrects_nothing() {
+    let notes = |what: &str| {
+        let people = ["Ines", "Tomas", "Priya", "Jonas", "Mei", "Olu"];
+        let lines: Vec<String> = people
+            .iter()
+            .enumerate()
+            .map(|(n, who)| {
+                format!("{who} looked at the queue and found {what} in request {}; it took {} ms and was left as it is.", 1000 + n * 37, 20 + n * 91)
+            })
+            .collect();
+        lines.join("\n")
+    };
+    let list =
+        |point: &str| -> String { (1..=14).map(|n| format!("{n}. {point} {n}\n")).collect() };
+    let cases: [(&str, String, &str); 14] = [
+        (
+            "notes",
+            format!(
+                "These are the notes of today.\n\n{}",
+                notes("a missing key")
+            ),
+            "!correction",
+        ),
+        (
+            "notes right behind words",
+            format!("Look at these:\n{}", notes("the wrong order")),
+            "!correction",
+        ),
+        (
+            "a report",
+            notes("not enough rows, which is incorrect,"),
+            "!correction",
+        ),
+        (
+            "a fence",
+            "Look:\n```\nthat is wrong, not this one\nmissing\n```".to_owned(),
+            "!correction",
+        ),
+        (
+            "quoted lines",
+            "> no, that is wrong\n> the key is missing".to_owned(),
+            "!correction",
+        ),
+        (
+            "a log",
+            "ERROR wrong key\nERROR value is missing\nWARN still broken".to_owned(),
+            "!correction",
+        ),
+        (
+            "stamped lines",
+            "2026-03-01 10:00:00 wrong key\n2026-03-01 10:00:01 still missing".to_owned(),
+            "!correction",
+        ),
+        (
+            "a long list",
+            list("the header is missing on page"),
+            "!correction",
+        ),
+        // What is said beside it counts as ever.
+        (
+            "words before notes",
+            format!(
+                "No, that's wrong: the port is 8431.\n\n{}",
+                notes("a missing key")
+            ),
+            "correction",
+        ),
+        (
+            "words behind notes",
+            format!("{}\n\nYou forgot the retry worker.", notes("a missing key")),
+            "correction",
+        ),
+        (
+            "a short list",
+            "- that's wrong, use the other port\n- the header is missing".to_owned(),
+            "correction",
+        ),
+        (
+            "some lines",
+            "No, not this file.\nThe other one is wrong too.\nUse the third.".to_owned(),
+            "correction",
+        ),
+        // Rules hold, in whatever shape they come.
+        (
+            "rules of one shape",
+            (1..=6)
+                .map(|n| format!("Never change the table number {n} of the old schema.\n"))
+                .collect(),
+            "prohibition",
+        ),
+        (
+            "a long list of rules",
+            list("never touch the folder of release"),
+            "prohibition",
+        ),
+    ];
+    for (name, text, expected) in &cases {
+        println!("{name}");
+        super::check(&[(text.as_str(), *expected)]);
+    }
+}
+
+#[test]
+fn what_is_to_be_remembered_is_said_in_so_many_words() {
+    let table = [
+        ("Remember: the deploy region is eu-north-3.", true),
+        ("Please remember that I fly on Tuesday.", true),
+        ("- remember the port: 8431", true),
+        ("Don’t forget that the key rotates weekly.", true),
+        ("Keep in mind: invoices are in francs.", true),
+        ("For the record, the owner is team Falcon.", true),
+        ("Bitte merk dir: Region ist eu-north-3.", true),
+        ("Vergiss nicht, dass der Port 8431 ist.", true),
+        ("N'oublie pas que le port est 8431.", true),
+        ("Recuerda: la región es eu-north-3.", true),
+        ("请记住端口是8431。", true),
+        ("I remember that we had a port.", false),
+        ("Do you remember the port?", false),
+        ("Remember when it broke?", false),
+        ("Remember the time it broke?", false),
+        ("The key is missing.", false),
+        ("", false),
+    ];
+    for (text, expected) in table {
+        assert_eq!(asks_to_remember(text), expected, "{text}");
+    }
+}

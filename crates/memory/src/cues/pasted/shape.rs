@@ -1,0 +1,105 @@
+//! Lines of one shape: notes, tables, reports and long lists, as somebody copies them.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// So many lines in a row, at least.
+const LINES_MIN: usize = 5;
+/// A line with fewer words has no shape.
+const WORDS_MIN: usize = 5;
+/// The part of the words of a line that it has in common with half of the others.
+const COMMON_PERCENT: usize = 40;
+/// A list of so many points was not typed just now.
+const POINTS_MIN: usize = 12;
+/// Longer lines are looked at up to here, bytes.
+const LINE_BYTES_MAX: usize = 400;
+
+/// The lines of `text` that belong to a block of one shape or to a long list, as ranges of whole lines.
+pub(super) fn lines_of_one_shape(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut block: Vec<(Range<usize>, &str)> = Vec::new();
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let range = at..at + line.len();
+        at = range.end;
+        if line.trim().is_empty() {
+            look_at(&block, &mut found);
+            block.clear();
+        } else {
+            block.push((range, line.trim()));
+        }
+    }
+    look_at(&block, &mut found);
+    found
+}
+
+/// Adds the lines of a block without empty lines that look like the others.
+fn look_at(block: &[(Range<usize>, &str)], found: &mut Vec<Range<usize>>) {
+    if block.len() < LINES_MIN {
+        return;
+    }
+    let points = block.iter().filter(|(_, line)| is_point(line));
+    if points.clone().count() >= POINTS_MIN {
+        found.extend(points.map(|(range, _)| range.clone()));
+        return;
+    }
+    let words: Vec<Vec<String>> = block.iter().map(|(_, line)| words(line)).collect();
+    let mut lines_with: HashMap<&str, usize> = HashMap::new();
+    for words in &words {
+        let mut own: Vec<&str> = words.iter().map(String::as_str).collect();
+        own.sort_unstable();
+        own.dedup();
+        for word in own {
+            *lines_with.entry(word).or_default() += 1;
+        }
+    }
+    let is_like_the_others = |words: &Vec<String>| {
+        let common = words
+            .iter()
+            .filter(|word| {
+                lines_with
+                    .get(word.as_str())
+                    .is_some_and(|lines| lines * 2 >= block.len())
+            })
+            .count();
+        words.len() >= WORDS_MIN && common * 100 >= words.len() * COMMON_PERCENT
+    };
+    let alike: Vec<&Range<usize>> = block
+        .iter()
+        .zip(&words)
+        .filter(|(_, words)| is_like_the_others(words))
+        .map(|((range, _), _)| range)
+        .collect();
+    if alike.len() >= LINES_MIN {
+        found.extend(alike.into_iter().cloned());
+    }
+}
+
+fn is_point(line: &str) -> bool {
+    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+    let rest = line.get(digits..).unwrap_or_default();
+    if digits > 0 {
+        return rest.starts_with(". ") || rest.starts_with(") ");
+    }
+    ["- ", "* ", "• ", "+ "]
+        .iter()
+        .any(|mark| rest.starts_with(mark))
+}
+
+/// The words of a line, without what differs from line to line by its nature: numbers.
+fn words(line: &str) -> Vec<String> {
+    let line = line
+        .get(..line.floor_char_boundary(LINE_BYTES_MAX))
+        .unwrap_or(line);
+    line.split_whitespace()
+        .map(|word| {
+            let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+            if word.bytes().any(|byte| byte.is_ascii_digit()) {
+                "#".to_owned()
+            } else {
+                word.to_lowercase()
+            }
+        })
+        .filter(|word| !word.is_empty())
+        .collect()
+}

@@ -1,0 +1,98 @@
+//! Sentences by which the person asks for something to be remembered.
+
+/// Whether the person asks, in so many words, that what the sentence says be remembered. Of what stands in a ledger, that
+/// goes first.
+#[must_use]
+pub fn asks_to_remember(sentence: &str) -> bool {
+    let start: String = sentence
+        .trim_start_matches(|c: char| !c.is_alphanumeric())
+        .chars()
+        .take(START_CHARACTERS)
+        .flat_map(char::to_lowercase)
+        .map(|c| if c == '’' { '\'' } else { c })
+        .collect();
+    let mut rest = start.as_str();
+    for polite in POLITE {
+        rest = rest.strip_prefix(polite).unwrap_or(rest);
+    }
+    OPENINGS.iter().any(|opening| rest.starts_with(opening))
+        && !EXCEPTIONS
+            .iter()
+            .any(|exception| rest.starts_with(exception))
+}
+
+/// Of a sentence so much is looked at, characters.
+const START_CHARACTERS: usize = 60;
+
+const POLITE: [&str; 12] = [
+    "and ",
+    "also ",
+    "please ",
+    "so ",
+    "und ",
+    "bitte ",
+    "s'il te plaît ",
+    "s'il vous plaît ",
+    "por favor ",
+    "por favor, ",
+    "请",
+    "請",
+];
+
+const OPENINGS: [&str; 46] = [
+    "remember:",
+    "remember that ",
+    "remember this",
+    "remember, ",
+    "remember - ",
+    "remember – ",
+    "remember the ",
+    "remember my ",
+    "remember our ",
+    "remember for ",
+    "to remember:",
+    "don't forget:",
+    "don't forget that ",
+    "do not forget that ",
+    "do not forget: ",
+    "never forget that ",
+    "keep in mind",
+    "bear in mind",
+    "make a note",
+    "take note",
+    "note that ",
+    "note for later",
+    "for the record",
+    "merk dir",
+    "merke dir",
+    "merken sie sich",
+    "denk daran, dass",
+    "denke daran, dass",
+    "vergiss nicht, dass",
+    "vergessen sie nicht, dass",
+    "zum merken",
+    "souviens-toi",
+    "souvenez-vous",
+    "rappelle-toi",
+    "rappelez-vous",
+    "retiens",
+    "retenez",
+    "n'oublie pas que",
+    "n'oubliez pas que",
+    "recuerda",
+    "recuerde",
+    "no olvides que",
+    "记住",
+    "記住",
+    "记得",
+    "覚えて",
+];
+
+/// What begins like that and asks whether something is remembered.
+const EXCEPTIONS: [&str; 5] = [
+    "remember the time",
+    "remember that time",
+    "remember this?",
+    "remember when",
+    "note that i ",
+];
