@@ -25,9 +25,9 @@ pub enum PastedKind {
     Diff,
     /// Quoted lines (`> ...`).
     Quotation,
-    /// A written plan or document: headings.
+    /// A written plan or document: headings, long lists.
     Document,
-    /// Many lines of one shape: notes, a table, a report, a long list.
+    /// Many lines of one shape: notes, a table, a report, a list.
     Lines,
 }
 

@@ -144,8 +144,8 @@ pub struct Sentence<'a> {
     pub text: &'a str,
     /// Where it stands in the message, in bytes.
     pub range: Range<usize>,
-    /// Whose words they are. Only the person's words, pasted documents and pasted lines give
-    /// cues, the latter two no corrections.
+    /// Whose words they are. Only the person's words, pasted documents and lines of one shape give
+    /// cues, the latter no corrections.
     pub voice: Voice,
     /// What it says.
     pub cues: Cues,
@@ -191,9 +191,11 @@ pub fn user_sentences(text: &str, circumstances: Circumstances) -> Vec<Sentence<
             };
             let mut cues = cues_of(sentence, fallback);
             if voice != Voice::Person {
-                // What stands there may rule and state, but it puts nothing right that was said or done here.
-                for cue in [Cue::Correction, Cue::Denial, Cue::Change, Cue::GoalChange] {
-                    cues.lower(cue, 0);
+                if voice == Voice::Pasted(PastedKind::Lines) {
+                    // Such lines may rule and state, but they put nothing right that was said or done here.
+                    for cue in [Cue::Correction, Cue::Denial, Cue::Change, Cue::GoalChange] {
+                        cues.lower(cue, 0);
+                    }
                 }
                 cues.scale(60);
             } else if circumstances.after_interruption && !cues.has(Cue::SmallTalk, 80) {
@@ -209,7 +211,7 @@ pub fn user_sentences(text: &str, circumstances: Circumstances) -> Vec<Sentence<
             }
             // "That's wrong. It takes two weeks.": what follows a bare objection says what is right.
             if was_pushback
-                && voice == Voice::Person
+                && voice != Voice::Pasted(PastedKind::Lines)
                 && cues.confidence(Cue::Question) < 80
                 && !cues.has(Cue::SmallTalk, 50)
             {

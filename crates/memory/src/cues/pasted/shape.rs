@@ -1,4 +1,4 @@
-//! Lines of one shape: notes, tables, reports and long lists, as somebody copies them.
+//! Lines of one shape: notes, tables, reports and lists, as somebody copies them.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,12 +9,10 @@ const LINES_MIN: usize = 5;
 const WORDS_MIN: usize = 5;
 /// The part of the words of a line that it has in common with half of the others.
 const COMMON_PERCENT: usize = 40;
-/// A list of so many points was not typed just now.
-const POINTS_MIN: usize = 12;
 /// Longer lines are looked at up to here, bytes.
 const LINE_BYTES_MAX: usize = 400;
 
-/// The lines of `text` that belong to a block of one shape or to a long list, as ranges of whole lines.
+/// The lines of `text` that belong to a block of one shape, as ranges of whole lines.
 pub(super) fn lines_of_one_shape(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut block: Vec<(Range<usize>, &str)> = Vec::new();
@@ -36,11 +34,6 @@ pub(super) fn lines_of_one_shape(text: &str) -> Vec<Range<usize>> {
 /// Adds the lines of a block without empty lines that look like the others.
 fn look_at(block: &[(Range<usize>, &str)], found: &mut Vec<Range<usize>>) {
     if block.len() < LINES_MIN {
-        return;
-    }
-    let points = block.iter().filter(|(_, line)| is_point(line));
-    if points.clone().count() >= POINTS_MIN {
-        found.extend(points.map(|(range, _)| range.clone()));
         return;
     }
     let words: Vec<Vec<String>> = block.iter().map(|(_, line)| words(line)).collect();
@@ -73,17 +66,6 @@ fn look_at(block: &[(Range<usize>, &str)], found: &mut Vec<Range<usize>>) {
     if alike.len() >= LINES_MIN {
         found.extend(alike.into_iter().cloned());
     }
-}
-
-fn is_point(line: &str) -> bool {
-    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
-    let rest = line.get(digits..).unwrap_or_default();
-    if digits > 0 {
-        return rest.starts_with(". ") || rest.starts_with(") ");
-    }
-    ["- ", "* ", "• ", "+ "]
-        .iter()
-        .any(|mark| rest.starts_with(mark))
 }
 
 /// The words of a line, without what differs from line to line by its nature: numbers.

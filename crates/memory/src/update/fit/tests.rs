@@ -52,6 +52,24 @@ fn the_ledger_goes_last() {
 }
 
 #[test]
+fn what_is_to_be_remembered_outlasts_the_rest_of_the_ledger() {
+    let mut items = vec![said(1, Section::Corrections, "Remember: the port is 8431.")];
+    items.extend((2..40).map(|n| said(n, Section::Corrections, &format!("No, not number {n}."))));
+    check(items.clone(), 60, &["Remember: the port is 8431."]);
+    let fitted = fit(memory(items), 200, &characters);
+    let first = fitted.memory.items.iter().map(|item| item.entry.text());
+    assert!(
+        first.clone().any(|text| text.starts_with("Remember")),
+        "{first:?}"
+    );
+    assert!(
+        first.clone().any(|text| text.contains("number 39")),
+        "{:?}",
+        fitted.memory
+    );
+}
+
+#[test]
 fn newer_items_stay_and_sections_share_the_room() {
     let mut items: Vec<Item> = (1..30)
         .map(|message| said(message, Section::Errors, &format!("error number {message}")))
