@@ -55,7 +55,8 @@ async fn memories_are_made_with_the_clients_own_credential() {
             updates: Updates::Client,
             ..config()
         };
-        let world = goes_on(wire, config, true, 3).await;
+        // The first swaps have not saved yet what a model costs.
+        let world = goes_on(wire, config, true, 8).await;
         let ledger = world.provider.ledger();
         let updates = ledger.iter().filter(|exchange| exchange.is_summary);
         let metrics = world.proxy.metrics();
