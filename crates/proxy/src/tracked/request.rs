@@ -151,14 +151,15 @@ impl Tracked {
         }
         followed.teach(&mut state.known);
         let at = self.shared.clock.now();
+        let has_strange_thinking = !is_new && state.has_strange_thinking(count, &added);
         state.cut_to(count, at);
         state.unconfirmed = 0;
         let has_other_head = state.configure(&self.shared.config, &outline, &incoming.lead, at);
         for message in added {
             state.add(message, at, true);
         }
-        if has_other_head {
-            // Everything in the request was thought behind the old one, what is new in it too.
+        if has_other_head || has_strange_thinking {
+            // Everything in the request was thought behind something else, what is new in it too.
             state.engine.handle(at, Input::FrameChanged);
         }
         state.number += 1;
@@ -317,6 +318,31 @@ impl Tracked {
     }
 }
 
+/// What binds the reasoning of a message to what stood before it.
+fn signatures(message: &Message) -> Vec<String> {
+    let Some(raw) = message.raw.as_ref() else {
+        return Vec::new();
+    };
+    if message.role != Role::Assistant
+        || memchr::memmem::find(raw.as_str().as_bytes(), b"thinking\"").is_none()
+    {
+        return Vec::new();
+    }
+    let blocks = raw.field("content");
+    let blocks = blocks.iter().flat_map(Raw::array);
+    blocks
+        .filter_map(|block| {
+            let kind = block.string_field("type")?;
+            let name = match kind.as_str() {
+                "thinking" => "signature",
+                "redacted_thinking" => "data",
+                _ => return None,
+            };
+            block.string_field(name)
+        })
+        .collect()
+}
+
 /// What a request has behind the messages that are known.
 struct Rest {
     spans: Vec<Span>,
@@ -471,6 +497,29 @@ fn operators_words(message: &Message) -> String {
 }
 
 impl State {
+    /// Whether a client has brought reasoning along that is not of the answer to a request of this session, so that it is
+    /// bound to what another session has before it: of requests side by side of the same history, each continuation
+    /// comes to a session that may have had another one of them.
+    ///
+    /// `count` messages are known; those that are known behind them are what was answered last.
+    fn has_strange_thinking(&self, count: usize, added: &[Message]) -> bool {
+        let is_bound = self.engine.memory().is_some() && self.engine.settings().binds_thinking;
+        // What is under way may be what they answer.
+        if !is_bound || self.in_flight > 0 {
+            return false;
+        }
+        let first = self.engine.messages() - self.engine.tail().len();
+        let answered: Vec<String> = self
+            .engine
+            .tail()
+            .iter()
+            .skip(count.saturating_sub(first))
+            .flat_map(signatures)
+            .collect();
+        let mut brought = added.iter().flat_map(signatures);
+        brought.any(|signature| !answered.contains(&signature))
+    }
+
     /// Whether a request of which so many messages are known is the next of this session.
     fn goes_on(&self, count: usize, rewind: Rewind) -> bool {
         let confirmed = self.known.len() - self.unconfirmed;
