@@ -3,6 +3,8 @@
 //!
 //! Money is counted in thousandths of the price of one uncached token.
 
+use throughline_transcript::message::Role;
+
 use super::Engine;
 use super::build::Keeping;
 use crate::budget::Time;
@@ -222,7 +224,14 @@ impl Engine {
 
     /// Whether a memory by the model would be ready in time for the swap and hardly before that, and can be paid.
     fn is_time_for_model(&self) -> bool {
-        self.is_late_for_model() && self.can_pay_model()
+        !self.is_about_to_ask() && self.is_late_for_model() && self.can_pay_model()
+    }
+
+    /// Whether the next request brings what the provider has not seen yet: a model that is asked for a memory before it
+    /// would be paid for reading that first.
+    fn is_about_to_ask(&self) -> bool {
+        let last = self.live.messages().last();
+        self.asked_tokens.is_none() && last.is_some_and(|last| last.role != Role::Assistant)
     }
 
     fn is_late_for_model(&self) -> bool {
