@@ -138,6 +138,8 @@ pub struct Snapshot {
     pub last_request_at: Option<Time>,
     /// Pinned facts.
     pub pins: Vec<Pin>,
+    /// What estimates of tokens are to be multiplied with, in thousandths, if that is known.
+    pub ratio_permille: Option<u64>,
 }
 
 impl Default for Snapshot {
@@ -152,6 +154,7 @@ impl Default for Snapshot {
             number: 0,
             last_request_at: None,
             pins: Vec::new(),
+            ratio_permille: None,
         }
     }
 }
@@ -228,7 +231,9 @@ impl Engine {
             tickets: 0,
             number: snapshot.number,
             pins: snapshot.pins,
-            meter: ContextMeter::default(),
+            meter: snapshot
+                .ratio_permille
+                .map_or_else(ContextMeter::default, ContextMeter::corrected_by),
             asked_tokens: None,
             added_tokens: 0,
             last_request_at: snapshot.last_request_at,
@@ -336,6 +341,13 @@ impl Engine {
         self.live
             .chain_at(self.live.end())
             .unwrap_or_else(|| Chain::new().digest())
+    }
+
+    /// What estimates of tokens are multiplied with, in thousandths, by what the provider has said; `None` before that.
+    #[must_use]
+    pub fn ratio_permille(&self) -> Option<u64> {
+        let calibration = self.meter.calibration();
+        (calibration.reports() > 0).then(|| calibration.ratio_permille())
     }
 
     /// Facts that are pinned.

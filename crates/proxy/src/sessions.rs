@@ -532,7 +532,8 @@ impl Sessions {
         }
     }
 
-    /// Lets sessions go that rest, until what the others keep of their messages is no more than it may be.
+    /// Lets sessions go that rest, until what the others keep of their messages is no more than it may be, and those
+    /// that have rested long.
     pub(crate) fn tidy(&self) {
         let mut inner = self.inner();
         let by_use = inner.by_use();

@@ -398,6 +398,7 @@ impl World {
             last_request_at: (!self.sent.is_empty()).then(|| Time::from_ms(self.now)),
             pins: self.pins.clone(),
             adoption,
+            ratio_permille: None,
         }
     }
 

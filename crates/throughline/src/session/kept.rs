@@ -40,6 +40,9 @@ pub struct Kept {
     /// What the session would have cost without compaction, so far.
     #[serde(default)]
     pub compared: Compared,
+    /// What estimates of tokens are multiplied with, in thousandths, by what the provider has said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio_permille: Option<u64>,
 }
 
 /// A pinned fact.

@@ -392,6 +392,7 @@ pub fn snapshot(
         number: u32::try_from(loaded.counts.memory_version).unwrap_or(u32::MAX),
         last_request_at: Some(Time::from_ms(loaded.session.updated_ms)),
         pins,
+        ratio_permille: None,
     })
 }
 

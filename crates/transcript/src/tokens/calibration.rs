@@ -89,6 +89,17 @@ struct Reported {
 }
 
 impl ContextMeter {
+    /// Begins with a correction that was taught before, in thousandths: [`Calibration::ratio_permille`]. The first
+    /// reports take its place.
+    #[must_use]
+    pub fn corrected_by(ratio_permille: u64) -> Self {
+        let ratios = vec![ratio_permille.clamp(RATIO_MIN, RATIO_MAX)];
+        Self {
+            calibration: Calibration { ratios },
+            last: None,
+        }
+    }
+
     /// A request estimated at `estimated` tokens was answered with this usage.
     pub fn reported(&mut self, estimated: u64, size: ContextSize) {
         self.calibration.observe(estimated, size.prompt);
