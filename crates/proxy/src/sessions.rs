@@ -40,6 +40,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 const RUNS_MAX: usize = 10_000;
 /// A session that was used in this time does not rest: its next request would wait for it to be loaded.
 const RESTING: Duration = Duration::from_secs(5);
+/// A session that was not used for so long is loaded when it is needed again.
+const RESTING_MAX: Duration = Duration::from_secs(600);
 /// Longest title, characters.
 const TITLE_CHARS: usize = 80;
 
@@ -410,7 +412,10 @@ impl Sessions {
             None => Vec::new(),
         };
         let pins: Vec<Pin> = kept.pins.iter().map(Pin::from).collect();
-        let snapshot = driver::snapshot(&loaded, &quoted, pins, &settings).map_err(corrupt)?;
+        let snapshot = Snapshot {
+            ratio_permille: kept.ratio_permille,
+            ..driver::snapshot(&loaded, &quoted, pins, &settings).map_err(corrupt)?
+        };
         let present = present(&snapshot);
         let digests = store.digests(id, 0..loaded.counts.message_count).await?;
         let known = digests
@@ -544,7 +549,8 @@ impl Sessions {
         let bytes: u64 = kept.iter().sum();
         let mut excess = bytes.saturating_sub(self.shared.config.limits.kept_bytes_max);
         for (entry, kept) in by_use.iter().zip(kept) {
-            if excess == 0 || entry.used_at.elapsed() < RESTING {
+            let rested = entry.used_at.elapsed();
+            if rested < RESTING || (excess == 0 && rested < RESTING_MAX) {
                 return;
             }
             if self.let_go(&mut inner, entry) {

@@ -308,9 +308,14 @@ fn an_imported_session_is_answered_and_remembered() {
             let shown = json(&user, &["sessions", "show", "last", "--json"]);
             shown["versions"].as_array().unwrap().len()
         };
-        // It is not past the soft mark yet. Then it is, and the one question more has it made, though its process ends.
+        // It is not past the soft mark yet. Later a memory is made and stored, though each process ends with its answer.
         assert_eq!(versions(), 0, "{name}");
-        go_on(&"And what does this part do? ".repeat(200));
+        for _ in 0..4 {
+            go_on(&"And what does this part do? ".repeat(200));
+            if versions() > 0 {
+                break;
+            }
+        }
         assert_eq!(versions(), 1, "{name}");
         let memory = user.printed(&["sessions", "export", "last", "--format", "markdown"]);
         for fact in [

@@ -298,7 +298,7 @@ async fn where_user_and_assistant_speak_in_turn_they_do_with_a_memory_too() {
         profile: Profile::StrictAlternation,
         ..CheckOptions::default()
     };
-    for (has_tools, words) in [(true, 60), (false, 200)] {
+    for (has_tools, words) in [(true, 60), (false, 300)] {
         let mut config = config();
         config.upstreams.openai_profile = Profile::StrictAlternation;
         let world = World::with(Options::new(3).without_latency(), config).await;
