@@ -151,7 +151,7 @@ impl Tracked {
         }
         followed.teach(&mut state.known);
         let at = self.shared.clock.now();
-        let has_strange_thinking = !is_new && state.has_strange_thinking(count, &added);
+        let has_strange_thinking = state.has_strange_thinking(count, &added);
         state.cut_to(count, at);
         state.unconfirmed = 0;
         let has_other_head = state.configure(&self.shared.config, &outline, &incoming.lead, at);
@@ -499,7 +499,7 @@ fn operators_words(message: &Message) -> String {
 impl State {
     /// Whether a client has brought reasoning along that is not of the answer to a request of this session, so that it is
     /// bound to what another session has before it: of requests side by side of the same history, each continuation
-    /// comes to a session that may have had another one of them.
+    /// comes to a session that may have had another one of them, or begins one with the same memory.
     ///
     /// `count` messages are known; those that are known behind them are what was answered last.
     fn has_strange_thinking(&self, count: usize, added: &[Message]) -> bool {

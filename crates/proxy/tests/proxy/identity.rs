@@ -1,5 +1,6 @@
 //! Which session a request belongs to.
 
+use http::StatusCode;
 use serde_json::json;
 use throughline_proxy::Config;
 use throughline_proxy::config::Tenants;
@@ -232,6 +233,46 @@ async fn the_first_request_of_a_conversation_with_tools_begins_its_session() {
         client.messages = vec![json!({"role": "user", "content": "A title?"})];
         let got = world.ask(client.request()).await;
         assert_eq!(got.told("x-throughline-reason"), Some("side-call"));
+    }
+}
+
+/// Of questions side by side behind the same history, each goes on in a session that may have had another one of them, or
+/// in a new one: what the model thought behind other bytes does not come along.
+#[tokio::test(start_paused = true)]
+async fn questions_side_by_side_bring_no_reasoning_where_it_does_not_belong() {
+    for model in ["claude-opus-5-5", "claude-sonnet-5-5"] {
+        let world = world().await;
+        let mut client = Client::new(Wire::Anthropic);
+        client.fields = json!({"model": model, "thinking": {"type": "adaptive"}});
+        let mut thought = 0;
+        for turn in 0..60 {
+            let got = client.say(&world, &chatter(turn, 60)).await;
+            if got.told("x-throughline-epoch") == Some("0") {
+                continue;
+            }
+            let mut branches: Vec<Client> = (0..3).map(|_| client.clone()).collect();
+            for (number, branch) in branches.iter_mut().enumerate() {
+                let text = format!("{} (variant {number})", chatter(turn, 20));
+                branch
+                    .messages
+                    .push(json!({"role": "user", "content": text}));
+            }
+            let mut is_open = [true; 3];
+            while is_open.contains(&true) {
+                for (branch, is_open) in branches.iter_mut().zip(&mut is_open) {
+                    if !*is_open {
+                        continue;
+                    }
+                    let got = world.ask(branch.request()).await;
+                    assert_eq!(got.status, StatusCode::OK, "{model} {turn} {got:?}");
+                    thought += usize::from(got.body.windows(11).any(|at| at == b"\"signature\""));
+                    *is_open = branch.take(&got);
+                }
+            }
+            client = branches.swap_remove(0);
+        }
+        assert!(thought > 0);
+        assert_eq!(world.refused(), 0);
     }
 }
 

@@ -262,14 +262,19 @@ impl Client {
             if !got.status.is_success() {
                 return got;
             }
-            let answer = self.read(&got);
-            let calls = calls(self.wire, &answer);
-            self.messages.extend(answer);
-            if calls.is_empty() {
+            if !self.take(&got) {
                 return got;
             }
-            self.results(&calls);
         }
+    }
+
+    /// Takes an answer into the history, and runs the tools that it asks for; whether there were any.
+    pub(crate) fn take(&mut self, got: &Got) -> bool {
+        let answer = self.read(got);
+        let calls = calls(self.wire, &answer);
+        self.messages.extend(answer);
+        self.results(&calls);
+        !calls.is_empty()
     }
 
     /// The messages of an answer.
@@ -290,6 +295,9 @@ impl Client {
     }
 
     fn results(&mut self, calls: &[String]) {
+        if calls.is_empty() {
+            return;
+        }
         // The same in every session of the same course, whatever ids the calls have.
         let place = self.messages.len();
         let output = |index: usize| {
