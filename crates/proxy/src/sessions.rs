@@ -40,8 +40,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 const RUNS_MAX: usize = 10_000;
 /// A session that was used in this time does not rest: its next request would wait for it to be loaded.
 const RESTING: Duration = Duration::from_secs(5);
-/// A session that was not used for so long is loaded when it is needed again.
-const RESTING_MAX: Duration = Duration::from_secs(600);
+/// A session that was not used for so long is loaded when it is needed again: the cache of the provider has forgotten it too.
+const RESTING_MAX: Duration = Duration::from_secs(300);
 /// Longest title, characters.
 const TITLE_CHARS: usize = 80;
 
