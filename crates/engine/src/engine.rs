@@ -68,6 +68,8 @@ pub struct Engine {
     last_request_at: Option<Time>,
     /// Prefix of the request that was planned and is not answered yet.
     in_flight: Option<u64>,
+    /// Whether the provider has not begun to answer the request that was planned.
+    is_on_its_way: bool,
     /// Live tokens when the last order was made in this epoch.
     ordered_at: Option<u64>,
     /// Live tokens when the model was last asked in this epoch.
@@ -238,6 +240,7 @@ impl Engine {
             added_tokens: 0,
             last_request_at: snapshot.last_request_at,
             in_flight: None,
+            is_on_its_way: false,
             ordered_at: None,
             model_ordered_at: None,
             calls_since_order: 0,
@@ -276,11 +279,12 @@ impl Engine {
         );
         match input {
             Input::Overhead { tokens, bytes } => self.overhead(tokens, bytes),
-            Input::Appended(message) => self.appended(message),
+            Input::Appended(message) => self.appended(now, message),
             Input::Truncated { messages } => self.truncated(messages),
             Input::Cleared => self.cleared(),
             Input::RequestWanted => self.request_wanted(now),
-            Input::Answered { context } => self.answered(context),
+            Input::AnswerBegun => self.seen(now),
+            Input::Answered { context } => self.answered(now, context),
             Input::Overflowed { window } => self.overflowed(window),
             Input::Drafted { ticket, result } => self.drafted(now, ticket, result),
             Input::Updated { ticket, result } => self.updated(now, ticket, result),
@@ -399,7 +403,9 @@ impl Engine {
             .apply(self.overhead_tokens + tokens + self.live.tokens_from(version.cover()))
     }
 
-    fn bytes(&self) -> u64 {
+    /// Bytes of the next request.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
         self.overhead_bytes
             + self
                 .adopted

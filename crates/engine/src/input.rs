@@ -33,6 +33,9 @@ pub enum Input {
     /// The caller wants to send a request. It is answered by [`crate::Output::Request`], or by
     /// [`crate::Output::Wait`] and later by a request.
     RequestWanted,
+    /// The provider has begun to answer the last request: what stands in it can be read from the provider's cache from
+    /// now on, and not sooner. A model that reads the request too is asked then, so that it need not be paid for twice.
+    AnswerBegun,
     /// The model has answered the last request, and its answer was appended.
     Answered {
         /// What the provider says that the context took.

@@ -383,6 +383,7 @@ impl Proxy {
             account.heard(answer.headers());
             let (answer, chunks) = answer.into_parts();
             if answer.status.is_success() {
+                going.session.answer_begins(going.settled.number);
                 let told = told(&going);
                 if let Some(saved) = told.saved.filter(|_| going.rewritten.is_some()) {
                     self.shared.metrics.saved(saved);

@@ -99,6 +99,7 @@ pub(crate) enum Command {
         turn::Again,
         Answered<Result<turn::PreparedAgain, SendError>>,
     ),
+    AnswerBegun(u64),
     Reply(
         u64,
         Box<throughline_providers::reply::Reply>,

@@ -34,6 +34,8 @@ pub(super) struct Drafted {
     running: Running,
     /// Whether it is stored already.
     pub(super) is_kept: bool,
+    /// Why the model is asked when the provider has begun to answer.
+    held: Option<Reason>,
 }
 
 impl Drafted {
@@ -198,23 +200,16 @@ impl Engine {
             return false;
         }
         if focus.is_none()
-            && let Some(draft) = &self.draft
-            && draft.version.cover() == cut
+            && self
+                .draft
+                .as_ref()
+                .is_some_and(|draft| draft.version.cover() == cut)
         {
             let is_made = self
                 .ready
                 .as_ref()
                 .is_some_and(|ready| ready.cover() >= cut);
-            if is_made || !self.is_model_due(now) {
-                return false;
-            }
-            let draft = draft.clone();
-            let running = Running {
-                reason,
-                ..draft.running
-            };
-            self.order_update(now, running, &draft.version);
-            return true;
+            return !is_made && self.update_if_due(now, reason);
         }
         let prior = self
             .ready
@@ -300,19 +295,49 @@ impl Engine {
                     Arc::new(version.numbered(number, &self.settings))
                 };
                 self.draft_failures = 0;
+                let reason = running.reason;
                 self.draft = Some(Drafted {
                     version: Arc::clone(&draft),
-                    running: running.clone(),
+                    running,
                     is_kept,
+                    held: None,
                 });
-                if self.is_model_due(now) && !self.is_overtaken(&running) {
-                    self.order_update(now, running, &draft);
-                } else {
+                if !self.update_if_due(now, reason) {
                     self.finish_asked(ticket, &draft);
                 }
             }
             Err(reason) => self.draft_failed(ticket, reason),
         }
+    }
+
+    /// The provider has seen the last request: a model that is to read it too can be asked.
+    pub(super) fn seen(&mut self, now: Time) {
+        self.is_on_its_way = false;
+        if let Some(reason) = self.draft.as_mut().and_then(|draft| draft.held.take()) {
+            self.update_if_due(now, reason);
+        }
+    }
+
+    /// Orders the model's memory of what the newest draft was made of, or holds it back until the provider has seen the
+    /// request that is on its way.
+    fn update_if_due(&mut self, now: Time, reason: Reason) -> bool {
+        let Some(draft) = self.draft.clone() else {
+            return false;
+        };
+        if self.is_overtaken(&draft.running) {
+            return false;
+        }
+        let is_due = self.is_model_due(now);
+        if is_due {
+            let running = Running {
+                reason,
+                ..draft.running
+            };
+            self.order_update(now, running, &draft.version);
+        } else if let Some(draft) = self.draft.as_mut().filter(|_| self.is_on_its_way) {
+            draft.held = Some(reason);
+        }
+        is_due
     }
 
     fn draft_failed(&mut self, ticket: Ticket, reason: UpdateFailure) {

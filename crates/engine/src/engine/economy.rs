@@ -203,16 +203,17 @@ impl Engine {
         (saved * 1000 >= price * u128::from(margin_permille)).then_some(Reason::Pays)
     }
 
-    /// Whether a model is to make a memory of what code has just made one of.
+    /// Whether a model is to make a memory of what code has made one of.
     pub(super) fn is_model_due(&self, now: Time) -> bool {
         let is_free = self.settings.economy.spending == Spending::Freely;
-        self.wants_model(now) && (is_free || self.is_awaited() || self.is_time_for_model())
+        let is_time = || !self.is_on_its_way && (is_free || self.is_time_for_model());
+        self.wants_model(now) && (self.is_awaited() || is_time())
     }
 
     /// Whether a model has to begin now, although the context has not grown by a step.
     pub(super) fn is_model_pressing(&self, now: Time) -> bool {
         let is_free = self.settings.economy.spending == Spending::Freely;
-        self.wants_model(now) && !is_free && self.is_time_for_model()
+        self.wants_model(now) && !is_free && !self.is_on_its_way && self.is_time_for_model()
     }
 
     /// Whether somebody waits for a memory, whatever it costs.

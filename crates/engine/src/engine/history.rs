@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use throughline_transcript::digest::Chain;
-use throughline_transcript::message::Message;
+use throughline_transcript::message::{Message, Role};
 use throughline_transcript::tokens::ContextMeter;
 use throughline_transcript::usage::ContextSize;
 
 use super::{Engine, SinceSwap};
+use crate::budget::Time;
 use crate::event::{Dropped, Event, Halt};
 use crate::input::Before;
 use crate::live::{Live, Request, recount};
@@ -16,7 +17,10 @@ use crate::phase::PhaseDetector;
 use crate::version::{Adopted, Past, Version};
 
 impl Engine {
-    pub(super) fn appended(&mut self, message: Message) {
+    pub(super) fn appended(&mut self, now: Time, message: Message) {
+        if message.role == Role::Assistant {
+            self.seen(now);
+        }
         if let Some(phase) = self.phases.push(&message) {
             self.phase = Some(phase);
         }
@@ -27,7 +31,8 @@ impl Engine {
         self.added_tokens += facts.tokens;
     }
 
-    pub(super) fn answered(&mut self, context: Option<ContextSize>) {
+    pub(super) fn answered(&mut self, now: Time, context: Option<ContextSize>) {
+        self.seen(now);
         if self
             .in_flight
             .take()
@@ -57,6 +62,7 @@ impl Engine {
     pub(super) fn overflowed(&mut self, window: Option<u64>) {
         let asked = self.asked_tokens.take();
         self.in_flight = None;
+        self.is_on_its_way = false;
         self.must_shrink = true;
         let known = self.budget().window;
         // A provider that names no window still says that it is smaller than what was sent, if that was measured in

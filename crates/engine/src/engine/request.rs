@@ -99,6 +99,7 @@ impl Engine {
         self.pace
             .requested(interval_ms, self.live.tokens(), cache_ms);
         self.in_flight = Some(self.prefix);
+        self.is_on_its_way = true;
         self.since_swap.requests += 1;
         self.outputs.push_back(Output::Request(plan));
     }

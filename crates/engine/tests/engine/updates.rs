@@ -56,6 +56,47 @@ fn an_update_that_began_before_a_swap_is_taken_if_it_covers_more() {
     world.turn("Go on.", "Yes.");
 }
 
+/// What a request brings can be read from the provider's cache when its answer has begun: a model that is asked before
+/// that would be paid for reading it a second time.
+#[test]
+fn a_model_is_asked_when_the_provider_has_begun_to_answer() {
+    type Begin = fn(&mut World);
+    let begins: [Begin; 2] = [
+        |world| world.input(Input::AnswerBegun),
+        // A driver that says it late.
+        |world| world.answered("Done."),
+    ];
+    for begin in begins {
+        let mut world = World::new(by_model(60_000));
+        world.configure(|settings| settings.soft = Mark::Tokens(3_000));
+        more(&mut world, 0..2);
+        assert!(world.update_orders.is_empty());
+        world.holds_drafts = true;
+        world.user(&prose(2, 4_000));
+        let sent = world.request();
+        world.holds_drafts = false;
+        world.answer_drafts();
+        assert!(!world.engine.status().is_updating);
+        begin(&mut world);
+        assert_eq!(world.update_orders.len(), 1);
+        assert_eq!(world.update_orders[0].live.end, sent.plan.end);
+        // Once.
+        world.input(Input::AnswerBegun);
+        assert_eq!(world.update_orders.len(), 1);
+    }
+}
+
+/// Whoever asks for a memory does not wait for the provider.
+#[test]
+fn a_memory_that_is_asked_for_is_made_while_a_request_is_on_its_way() {
+    let mut world = World::new(by_model(60_000));
+    more(&mut world, 0..4);
+    world.user("Go on.");
+    world.request();
+    world.compact(None, Swapping::Preview);
+    assert_eq!(world.update_orders.len(), 1);
+}
+
 #[test]
 fn after_two_swaps_an_update_is_dropped_or_overtaken() {
     let mut world = World::new(by_model(60_000));

@@ -316,6 +316,16 @@ impl Tracked {
             state.live = Some(live);
         }
     }
+
+    /// The provider has begun to answer it.
+    pub(crate) fn answer_begins(self: &Arc<Self>, number: u64) {
+        let mut state = self.state();
+        if state.number == number {
+            let at = self.shared.clock.now();
+            state.engine.handle(at, Input::AnswerBegun);
+            self.drain(&mut state);
+        }
+    }
 }
 
 /// What binds the reasoning of a message to what stood before it.

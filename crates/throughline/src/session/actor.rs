@@ -217,6 +217,7 @@ impl Actor {
             Command::SendAgain(number, again, answer) => {
                 self.send_again(number, again, answer).await;
             }
+            Command::AnswerBegun(number) => self.answer_begins(number),
             Command::Reply(number, reply, answer) => {
                 let stored = self.reply(number, *reply).await;
                 let _ = answer.send(stored);

@@ -218,7 +218,9 @@ impl Runner {
                 Event::Reply(reply) => return Ok(*reply),
                 event => {
                     // The provider answers: what runs beside the conversation may go on.
-                    waiting = None;
+                    if waiting.take().is_some() {
+                        let _ = self.commands.send(Command::AnswerBegun(self.number)).await;
+                    }
                     self.tell(Ok(TurnEvent::Model(event))).await;
                 }
             }

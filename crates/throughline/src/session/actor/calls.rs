@@ -177,6 +177,13 @@ impl Actor {
         })
     }
 
+    /// The provider has begun to answer.
+    pub(super) fn answer_begins(&mut self, number: u64) {
+        if self.is_sending(number) {
+            self.handle(Input::AnswerBegun);
+        }
+    }
+
     /// A complete answer has come. It is stored in one step with what it cost; where that fails, the session goes on with
     /// it and stores it with the next change.
     pub(super) async fn reply(&mut self, number: u64, reply: Reply) -> Result<(), SendError> {
