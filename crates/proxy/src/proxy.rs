@@ -20,7 +20,7 @@ use crate::shared::Shared;
 use crate::updates::Accounts;
 
 /// How often sessions in memory are looked at.
-const TIDYING: Duration = Duration::from_millis(250);
+const TIDYING: Duration = Duration::from_secs(1);
 
 /// A proxy. Clones are the same one.
 #[derive(Clone)]
@@ -41,6 +41,19 @@ impl Proxy {
         store: Arc<dyn Store>,
         transport: Arc<dyn Transport>,
     ) -> Result<Self, StoreError> {
+        Self::start_by(Clock::new(), config, store, transport).await
+    }
+
+    /// The same by this clock.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub async fn start_by(
+        clock: Clock,
+        config: Config,
+        store: Arc<dyn Store>,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Self, StoreError> {
         let tasks = TaskTracker::new();
         let (archive, work) = Archive::new(Arc::clone(&store));
         tasks.spawn(work);
@@ -55,7 +68,7 @@ impl Proxy {
             archive,
             accounts: Accounts::default(),
             metrics: Metrics::default(),
-            clock: Clock::new(),
+            clock,
             tasks,
             stop: CancellationToken::new(),
         });

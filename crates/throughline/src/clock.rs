@@ -21,8 +21,14 @@ impl Clock {
     /// A clock that shows the time of now.
     #[must_use]
     pub fn new() -> Self {
+        Self::showing(Time::from_ms(Timestamp::now().as_millisecond()))
+    }
+
+    /// A clock that shows this time now: what is done again by it is done alike.
+    #[must_use]
+    pub fn showing(now: Time) -> Self {
         Self {
-            start_ms: Timestamp::now().as_millisecond(),
+            start_ms: now.ms(),
             start: Instant::now(),
         }
     }

@@ -7,6 +7,8 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
+use throughline::driver::Clock;
+use throughline_engine::Time;
 use throughline_providers::decode::{Decoder, read_whole};
 use throughline_proxy::config::{Updates, Upstreams};
 use throughline_proxy::{Config, Proxy};
@@ -34,6 +36,8 @@ pub(crate) struct World {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) config: Config,
     pub(crate) proxy: Proxy,
+    /// The same time in each run: dates stand in memories, and what the simulated model says hangs on them.
+    clock: Clock,
 }
 
 /// An answer as a client got it.
@@ -64,12 +68,14 @@ impl World {
     pub(crate) async fn with(options: Options, config: Config) -> Self {
         let provider = SimulatedProvider::new(options);
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let proxy = start(&provider, &store, &config).await;
+        let clock = Clock::showing(Time::from_ms(1_780_000_000_000));
+        let proxy = start(clock, &provider, &store, &config).await;
         Self {
             provider,
             store,
             config,
             proxy,
+            clock,
         }
     }
 
@@ -78,7 +84,7 @@ impl World {
         let old = self.proxy.clone();
         old.close(Duration::from_secs(1)).await;
         // The right to write ends with the last handle.
-        self.proxy = start(&self.provider, &self.store, &self.config).await;
+        self.proxy = start(self.clock, &self.provider, &self.store, &self.config).await;
     }
 
     pub(crate) async fn ask(&self, request: Request<Full<Bytes>>) -> Got {
@@ -114,8 +120,14 @@ impl World {
     }
 }
 
-async fn start(provider: &SimulatedProvider, store: &Arc<dyn Store>, config: &Config) -> Proxy {
-    Proxy::start(
+async fn start(
+    clock: Clock,
+    provider: &SimulatedProvider,
+    store: &Arc<dyn Store>,
+    config: &Config,
+) -> Proxy {
+    Proxy::start_by(
+        clock,
         config.clone(),
         Arc::clone(store),
         Arc::new(provider.clone()),
