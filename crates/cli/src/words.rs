@@ -3,18 +3,11 @@
 use std::time::Duration;
 
 use throughline_transcript::conversation::Conversation;
+use throughline_transcript::text::grouped;
 
 /// `12,345`
 pub(crate) fn number(value: impl TryInto<u64>) -> String {
-    let digits = value.try_into().unwrap_or(u64::MAX).to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    grouped(value.try_into().unwrap_or(u64::MAX))
 }
 
 /// `1 message`, `2 messages`

@@ -566,38 +566,17 @@ impl Sessions {
         if Arc::strong_count(session) > 2 || !session.is_idle() {
             return false;
         }
-        let Some(prefix) = prefix_of(&session.id) else {
-            return false;
-        };
-        if let Some(entries) = inner.live.get_mut(prefix) {
-            entries.retain(|entry| !Arc::ptr_eq(&entry.session, session));
-            if entries.is_empty() {
-                inner.live.remove(prefix);
-            }
+        let is_gone = inner.remove(&session.id).is_some();
+        if is_gone {
+            self.shared.archive.close(&session.id);
         }
-        inner.count -= 1;
-        self.shared.archive.close(&session.id);
-        true
+        is_gone
     }
 
     /// Takes a session out of memory: the next request loads what is stored of it.
     pub(crate) async fn forget(&self, id: &SessionId) {
-        let gone = {
-            let mut inner = self.inner();
-            let Some(prefix) = prefix_of(id).map(str::to_owned) else {
-                return;
-            };
-            let Some(entries) = inner.live.get_mut(&prefix) else {
-                return;
-            };
-            let at = entries.iter().position(|entry| entry.session.id == *id);
-            let Some(at) = at else { return };
-            let gone = entries.remove(at);
-            if entries.is_empty() {
-                inner.live.remove(&prefix);
-            }
-            inner.count -= 1;
-            gone.session
+        let Some(gone) = self.inner().remove(id) else {
+            return;
         };
         gone.stop();
         self.shared.archive.closed(id).await;
@@ -630,6 +609,19 @@ impl Sessions {
 }
 
 impl Inner {
+    /// Takes a session out of memory, if it is there.
+    fn remove(&mut self, id: &SessionId) -> Option<Arc<Tracked>> {
+        let prefix = prefix_of(id)?;
+        let entries = self.live.get_mut(prefix)?;
+        let at = entries.iter().position(|entry| entry.session.id == *id)?;
+        let gone = entries.remove(at);
+        if entries.is_empty() {
+            self.live.remove(prefix);
+        }
+        self.count -= 1;
+        Some(gone.session)
+    }
+
     /// Those in memory, the one that was not used for the longest time first.
     fn by_use(&self) -> Vec<Entry> {
         let mut by_use: Vec<Entry> = self.live.values().flatten().cloned().collect();

@@ -158,7 +158,7 @@ impl Tracked {
 
     /// About how many bytes of messages it keeps.
     pub(crate) fn kept_bytes(&self) -> u64 {
-        self.state().engine.status().bytes
+        self.state().engine.bytes()
     }
 
     /// Gives up what runs beside it.

@@ -1,4 +1,4 @@
-//! Shortening texts without breaking a character.
+//! Shortening texts without breaking a character, and numbers as people read them.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -84,6 +84,20 @@ fn from_line_start(tail: &str) -> &str {
         Some(at) if at < tail.len() / 4 => tail.get(at + 1..).unwrap_or(tail),
         _ => tail,
     }
+}
+
+/// A number in groups of three digits: `12,345`.
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
 }
 
 #[cfg(test)]

@@ -27,8 +27,6 @@ pub struct Status {
     pub cover: usize,
     /// Messages of the transcript.
     pub messages: usize,
-    /// Bytes of the next request.
-    pub bytes: u64,
     /// Number of the adopted version.
     pub version: Option<u32>,
     /// Cover of the memory that would be swapped in now.
@@ -73,7 +71,6 @@ impl Engine {
             epoch: self.epoch,
             cover: self.live.first(),
             messages: self.live.end(),
-            bytes: self.bytes(),
             version: self.memory().map(|version| version.memory.version),
             ready_cover: self.candidate().map(|version| version.cover()),
             is_drafting: self.drafting.is_some(),

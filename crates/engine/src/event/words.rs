@@ -2,12 +2,14 @@
 
 use std::fmt;
 
+use throughline_transcript::text::grouped;
+
 use super::{BuildKind, Dropped, Event, Halt, Outcome, Reason, Refused, Skipped, UpdateFailure};
 use crate::input::By;
 use crate::phase::Phase;
 use crate::version::VersionOrigin;
 
-/// Each event has a sentence: there is no other place where they get one.
+/// Each event has a sentence here. (A chat has shorter ones of its own, for those that its user cares about.)
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -37,7 +39,7 @@ impl fmt::Display for Event {
                 by(*kind),
                 Messages(*cover),
                 Tokens(*tokens),
-                Grouped(*took_ms)
+                grouped(*took_ms)
             ),
             Self::Refused {
                 ticket: _,
@@ -80,14 +82,14 @@ impl fmt::Display for Event {
                     whose(*origin),
                     Messages(*cover),
                     Tokens(*tokens_after),
-                    Grouped(*tokens_before),
+                    grouped(*tokens_before),
                     why(*reason)
                 )?;
                 match waited_for {
                     Some(kind) => write!(
                         f,
                         "; the request waited {} ms for {}",
-                        Grouped(*waited_ms),
+                        grouped(*waited_ms),
                         by(*kind)
                     ),
                     None => Ok(()),
@@ -120,7 +122,7 @@ impl fmt::Display for Event {
                 f,
                 "the provider counts {} where about {} were sent: it seems to cut long prompts, and its count is not used",
                 Tokens(*reported),
-                Grouped(*estimated)
+                grouped(*estimated)
             ),
             Self::Compaction { id: _, outcome } => write!(f, "what was asked for: {outcome}"),
         }
@@ -134,7 +136,7 @@ impl fmt::Display for Refused {
                 f,
                 "it has {}, and what it stands for has {}",
                 Tokens(*tokens),
-                Grouped(*covered)
+                grouped(*covered)
             ),
             Self::OtherCover => f.write_str("it stands for other messages than were asked for"),
             Self::Empty => f.write_str("it says nothing"),
@@ -142,7 +144,7 @@ impl fmt::Display for Refused {
                 f,
                 "it has {} and may have {}; what must stay in it is too much",
                 Tokens(*tokens),
-                Grouped(*tokens_max)
+                grouped(*tokens_max)
             ),
         }
     }
@@ -169,7 +171,7 @@ impl fmt::Display for Skipped {
             Self::TooLittleGain { before, after } => write!(
                 f,
                 "it would leave {} of {}",
-                Grouped(*after),
+                grouped(*after),
                 Tokens(*before)
             ),
             Self::NotReady => f.write_str("no memory is ready, and waiting is not allowed"),
@@ -184,12 +186,12 @@ impl fmt::Display for Halt {
                 f,
                 "system prompt and tools alone have {} of the {} that fit",
                 Tokens(*overhead),
-                Grouped(*limit)
+                grouped(*limit)
             ),
             Self::NoGain { before, after } => write!(
                 f,
                 "a swap would leave {} of {}",
-                Grouped(*after),
+                grouped(*after),
                 Tokens(*before)
             ),
             Self::Failures { in_a_row, last } => write!(
@@ -227,7 +229,7 @@ impl fmt::Display for Failure<'_> {
             false => f.write_str(message)?,
         }
         match retry_after_ms {
-            Some(ms) => write!(f, "; not again before {} ms", Grouped(*ms)),
+            Some(ms) => write!(f, "; not again before {} ms", grouped(*ms)),
             None => Ok(()),
         }
     }
@@ -286,7 +288,7 @@ impl fmt::Display for Messages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             1 => f.write_str("1 message"),
-            count => write!(f, "{} messages", Grouped(count as u64)),
+            count => write!(f, "{} messages", grouped(count as u64)),
         }
     }
 }
@@ -297,24 +299,8 @@ impl fmt::Display for Tokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             1 => f.write_str("1 token"),
-            count => write!(f, "{} tokens", Grouped(count)),
+            count => write!(f, "{} tokens", grouped(count)),
         }
-    }
-}
-
-/// A number in groups of three digits.
-struct Grouped(u64);
-
-impl fmt::Display for Grouped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = self.0.to_string();
-        for (at, digit) in digits.chars().enumerate() {
-            if at > 0 && (digits.len() - at).is_multiple_of(3) {
-                f.write_str(",")?;
-            }
-            write!(f, "{digit}")?;
-        }
-        Ok(())
     }
 }
 

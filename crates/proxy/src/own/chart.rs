@@ -4,6 +4,8 @@
 
 use std::fmt::Write as _;
 
+use throughline_transcript::text::grouped;
+
 use super::timeline::{Happened, Point, Timeline};
 
 /// Columns narrower than this are put together, in units of the picture.
@@ -440,19 +442,6 @@ pub(super) fn short(tokens: u64) -> String {
         999_950..999_950_000 => scaled(1e6, "M"),
         _ => scaled(1e9, "G"),
     }
-}
-
-/// `12,345`.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// Billionths of a dollar as dollars, with as many places as say something.

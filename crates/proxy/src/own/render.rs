@@ -6,6 +6,7 @@ use http::header::LOCATION;
 use http::{HeaderValue, Response, StatusCode};
 use jiff::Timestamp;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
+use throughline_transcript::text::grouped;
 
 use super::{chart, text};
 use crate::body::Body;
@@ -102,7 +103,7 @@ fn templates() -> &'static Environment<'static> {
             }
         }
         templates.add_filter("short", chart::short);
-        templates.add_filter("grouped", chart::grouped);
+        templates.add_filter("grouped", grouped);
         templates.add_filter("dollars", chart::dollars);
         templates.add_filter("ago", ago);
         templates.add_filter("utc", utc);
