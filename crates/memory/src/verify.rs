@@ -185,9 +185,10 @@ impl Claims {
     }
 }
 
-/// Whether what stands there is not a piece of a longer name.
+/// Whether what stands there is not a piece of a longer name. Identifiers are ASCII: where words are not set apart by
+/// spaces, letters of other scripts stand right beside them.
 fn stands_alone(text: &str, start: usize, end: usize) -> bool {
-    let is_name = |character: char| character.is_alphanumeric() || character == '_';
+    let is_name = |character: char| character.is_ascii_alphanumeric() || character == '_';
     let before = text.get(..start).and_then(|text| text.chars().next_back());
     let after = text.get(end..).and_then(|text| text.chars().next());
     !before.is_some_and(is_name) && !after.is_some_and(is_name)

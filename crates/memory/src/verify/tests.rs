@@ -80,6 +80,24 @@ fn an_identifier_stands_somewhere_whole() {
     check(item(Origin::Assistant, 0, decision), &identifier("ABC-123"));
 }
 
+/// Chinese and Japanese set no space between a name and the words around it.
+#[test]
+fn an_identifier_stands_beside_letters_of_another_script() {
+    for text in [
+        "请修改在src/net/retry.rs中的函数",
+        "src/net/retry.rsを直して",
+        "¹src/net/retry.rs",
+    ] {
+        let wrote = item(
+            Origin::Assistant,
+            0,
+            entry(Section::CompletedWork, "Changed src/net/retry.rs."),
+        );
+        let texts = [(Origin::User, Cow::Borrowed(text))];
+        assert_eq!(verify(&memory(vec![wrote]), texts), [], "{text}");
+    }
+}
+
 #[test]
 fn an_item_is_named() {
     let invented = item(Origin::User, 0, entry(Section::Task, "Delete everything."));
