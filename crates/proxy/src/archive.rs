@@ -4,6 +4,8 @@
 //! after a restart, so a request that begins a new epoch waits until that is stored ([`Archive::settled`]). What a
 //! crash can lose besides is the last exchange, which the next request brings along.
 
+mod queue;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,13 +18,9 @@ use throughline_store::{Change, NewSession, SessionId, Store, StoreError, Writer
 use throughline_transcript::digest::Digest;
 use throughline_transcript::message::Message;
 use throughline_transcript::tokens::Counter;
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
+use tokio::sync::oneshot;
 
-/// Jobs that are taken together.
-const BATCH_MAX: usize = 256;
-/// How long jobs are gathered.
-const GATHERING: Duration = Duration::from_millis(20);
+use self::queue::Queue;
 
 /// More than this is made into rows beside the requests, bytes: that takes milliseconds.
 const ASIDE_BYTES: usize = 64 * 1024;
@@ -30,7 +28,7 @@ const ASIDE_BYTES: usize = 64 * 1024;
 /// Stores the changes of all sessions.
 #[derive(Clone)]
 pub(crate) struct Archive {
-    jobs: mpsc::UnboundedSender<Job>,
+    jobs: Arc<Queue>,
     state: Arc<State>,
 }
 
@@ -125,7 +123,7 @@ struct Open {
 impl Archive {
     /// An archive in this store, and the task that does its work until every handle is gone.
     pub(crate) fn new(store: Arc<dyn Store>) -> (Self, impl Future<Output = ()> + Send) {
-        let (jobs, inbox) = mpsc::unbounded_channel();
+        let (jobs, inbox) = queue::new();
         let state = Arc::new(State::default());
         let work = work(store, inbox, Arc::clone(&state));
         (Self { jobs, state }, work)
@@ -200,8 +198,7 @@ impl Archive {
     }
 
     fn send(&self, job: Job) {
-        // The task ends only when every handle is gone.
-        let _ = self.jobs.send(job);
+        self.jobs.push(job);
     }
 }
 
@@ -219,17 +216,15 @@ fn bytes_of(change: &Change) -> usize {
     }
 }
 
-async fn work(store: Arc<dyn Store>, mut inbox: mpsc::UnboundedReceiver<Job>, state: Arc<State>) {
+async fn work(store: Arc<dyn Store>, inbox: queue::Inbox, state: Arc<State>) {
     let mut work = Work {
         store,
         state,
         sessions: HashMap::new(),
         waiting: Vec::new(),
     };
-    let mut batch = Vec::new();
-    while inbox.recv_many(&mut batch, BATCH_MAX).await > 0 {
-        gather(&mut inbox, &mut batch).await;
-        for job in batch.drain(..) {
+    while let Some(batch) = inbox.gather().await {
+        for job in batch {
             work.job(job).await;
         }
         work.commit_all().await;
@@ -375,18 +370,6 @@ async fn made(changes: Vec<Pending>, bytes: usize) -> Vec<Change> {
     }
     // Only a panic keeps it from ending; then there is nothing to store, which the store refuses by its counts.
     tokio::task::spawn_blocking(make).await.unwrap_or_default()
-}
-
-/// Waits a moment for more, so that what belongs to one exchange is one commit, and is not made while the exchange is
-/// under way. Whoever waits for it ends that.
-async fn gather(inbox: &mut mpsc::UnboundedReceiver<Job>, batch: &mut Vec<Job>) {
-    let until = Instant::now() + GATHERING;
-    while batch.len() < BATCH_MAX && !batch.iter().any(Job::is_waited_for) {
-        match tokio::time::timeout_at(until, inbox.recv()).await {
-            Ok(Some(job)) => batch.push(job),
-            Ok(None) | Err(_) => break,
-        }
-    }
 }
 
 async fn begin(store: &dyn Store, new: NewSession, health: Health) -> Open {

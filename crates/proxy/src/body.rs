@@ -11,6 +11,7 @@ use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt as _;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::tap::Tap;
 
@@ -92,10 +93,26 @@ pub(crate) enum Unread {
 pub(crate) const READ_WAIT: Duration = Duration::from_secs(30);
 
 /// Reads a whole body of at most `bytes_max`, of which so many are announced.
+///
+/// A task of its own does it, which ends when nobody waits for it any more. What takes a chunk wakes the connection's task
+/// for the next one; where that is the task that takes it, the runtime holds it for one that yields, and wakes another
+/// thread to take it over: two switches of threads for each chunk.
 pub(crate) async fn read<B>(body: B, announced: usize, bytes_max: usize) -> Result<Bytes, Unread>
 where
+    B: HttpBody<Data = Bytes> + Send + 'static,
+{
+    if body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
+    let reading = tokio::spawn(whole(body, announced, bytes_max));
+    // It ends without a body only with the program.
+    let read = AbortOnDropHandle::new(reading).await;
+    read.unwrap_or(Err(Unread::BrokenOff))
+}
+
+async fn whole<B>(body: B, announced: usize, bytes_max: usize) -> Result<Bytes, Unread>
+where
     B: HttpBody<Data = Bytes>,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let mut body = pin!(body);
     let mut whole = BytesMut::new();

@@ -16,6 +16,7 @@ use throughline_transcript::check::{CheckOptions, Profile, check_text};
 use throughline_transcript::outline::Outline;
 use throughline_transcript::refusal::{self, Class};
 use throughline_transcript::wire::Wire;
+use tokio::runtime::Handle;
 
 use self::passage::{Passage, Told, respond};
 use self::reading::{read_along, short};
@@ -453,7 +454,7 @@ impl Proxy {
         let head = answer.headers.clone();
         let bytes_max = limits.answer_bytes_max;
         let (session, number) = (Arc::clone(&going.session), going.settled.number);
-        let hook = move |seen: Seen| {
+        let mut account = move |seen: Seen| {
             let read = read_along(wire, &head, &seen, bytes_max);
             let reply = read
                 .as_ref()
@@ -465,6 +466,12 @@ impl Proxy {
                 Some(Ok(partial) | Err(partial)) => session.broke_off(number, Some(&partial)),
                 None => session.broke_off(number, None),
             }
+        };
+        let tasks = self.shared.tasks.clone();
+        // The connection flushes the end of the answer only after this.
+        let hook = move |seen: Seen| match Handle::try_current() {
+            Ok(runtime) => drop(tasks.spawn_on(async move { account(seen) }, &runtime)),
+            Err(_) => account(seen),
         };
         let tap = Tap::new(
             chunks,

@@ -70,7 +70,7 @@ impl Proxy {
     /// The answer to a request that is for the proxy.
     pub(crate) async fn own<B>(&self, head: &request::Parts, body: B) -> Response<Body>
     where
-        B: HttpBody<Data = Bytes> + Send,
+        B: HttpBody<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let mut answer = self.own_answer(head, body).await;
@@ -80,7 +80,7 @@ impl Proxy {
 
     async fn own_answer<B>(&self, head: &request::Parts, body: B) -> Response<Body>
     where
-        B: HttpBody<Data = Bytes> + Send,
+        B: HttpBody<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let path = head.uri.path();

@@ -210,9 +210,9 @@ async fn costs_less(clients: &[(Wire, &'static str, Caching)]) {
     for (wire, model, caching) in clients {
         let compared = compared(case(*wire, model, *caching, 20_000, 40)).await;
         assert!(compared.saved_permille() > 0, "{}", compared.row());
-        // A model is asked about once for a swap, if that pays.
+        // A model is asked about once for a swap, if that pays; now and then again before it.
         let updates = compared.with.updates as u64;
-        assert!(updates <= compared.swaps + 3, "{}", compared.row());
+        assert!(updates * 2 <= compared.swaps * 3, "{}", compared.row());
     }
 }
 
