@@ -85,14 +85,6 @@ fn main() {
                 ms(quantile(&m.streams, 0.5)),
             );
         }
-        let (rewritten, swaps) = (measured[4].latency(0.5), &measured[4].swaps);
-        println!(
-            "| {name} | a request that swaps ({} of them) | {} | {} | {} more than rewritten | | | |",
-            swaps.len(),
-            ms(quantile(swaps, 0.5)),
-            ms(quantile(swaps, 0.99)),
-            ms(quantile(swaps, 0.5).saturating_sub(rewritten)),
-        );
         println!(
             "| {name} | first sight of a session | {} | | {} | | | |",
             ms(quantile(&measured[3].first_sights, 0.5)),
@@ -101,14 +93,15 @@ fn main() {
     }
     println!();
     println!(
-        "| body | path | requests/s, 16 connections | of direct | p99 ms | of direct | CPU ms a request | of bare | RSS MB |"
+        "| body | path | requests/s, 16 connections | of direct | p99 ms | of direct | CPU ms a request | of bare | RSS MB | messages known |"
     );
-    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
     for (name, bytes) in [SIZES[0], SIZES[2]] {
         let tracked = Server::start(&["proxy", &upstream.address.to_string(), "tracked"]);
         tracked.warm_up();
         let mut direct = None;
         let mut bare_cpu = 0.0;
+        let mut known = 0;
         for (path, server, turns) in [
             ("direct", &upstream, TURNS),
             ("bare", &bare, TURNS),
@@ -122,8 +115,11 @@ fn main() {
             if path == "bare" {
                 bare_cpu = loaded.cpu_ms;
             }
+            if path.starts_with("tracked") {
+                known += loaded.messages;
+            }
             println!(
-                "| {name} | {path} | {rate:.0} | {:.2} | {} | {:.2} | {:.3} | {} | {:.0} |",
+                "| {name} | {path} | {rate:.0} | {:.2} | {} | {:.2} | {:.3} | {} | {:.0} | {} |",
                 rate / direct_rate,
                 ms(p99),
                 p99.as_secs_f64() / direct_p99.as_secs_f64(),
@@ -134,9 +130,15 @@ fn main() {
                     String::new()
                 },
                 server.rss_mb(),
+                if path.starts_with("tracked") {
+                    known.to_string()
+                } else {
+                    String::new()
+                },
             );
         }
     }
+    swapping(&upstream, quick);
     beside_updates(quick);
 }
 
@@ -144,6 +146,36 @@ fn main() {
 const CONNECTIONS: usize = 16;
 /// Requests of a conversation under load.
 const TURNS: usize = 40;
+
+/// A conversation that grows fast, one request after the other: those that swap, and the others.
+fn swapping(upstream: &Server, quick: bool) {
+    let proxy = Server::start(&["proxy", &upstream.address.to_string(), "drafting"]);
+    proxy.warm_up();
+    let answers: Vec<Grown> = (0..if quick { 2 } else { 8 })
+        .flat_map(|round| growing(proxy.address, &format!("swapping {round}")))
+        .collect();
+    let p50 = |swaps: bool| {
+        let times: Vec<Duration> = answers
+            .iter()
+            .filter(|grown| grown.is_swap == swaps)
+            .map(|grown| grown.took)
+            .collect();
+        (times.len(), quantile(&times, 0.5))
+    };
+    let ((swaps, swap), (others, other)) = (p50(true), p50(false));
+    println!();
+    println!("| requests | how many | p50 ms | more, ms |");
+    println!("| --- | --- | --- | --- |");
+    println!(
+        "| of a conversation with memories | {others} | {} | |",
+        ms(other)
+    );
+    println!(
+        "| those of them that swap | {swaps} | {} | {} |",
+        ms(swap),
+        ms(swap.saturating_sub(other))
+    );
+}
 
 /// Clients beside each other in conversations that grow fast, before the simulated provider: with memories by code alone,
 /// and by the model.
@@ -166,6 +198,7 @@ fn beside_updates(quick: bool) {
                 std::thread::spawn(move || {
                     (0..rounds)
                         .flat_map(|round| growing(address, &format!("{kind} {number} {round}")))
+                        .map(|grown| grown.took)
                         .collect::<Vec<Duration>>()
                 })
             })
@@ -185,22 +218,34 @@ fn beside_updates(quick: bool) {
     }
 }
 
+/// A request of a conversation that grows.
+struct Grown {
+    took: Duration,
+    /// Whether it put another memory in the place of messages.
+    is_swap: bool,
+}
+
 /// A conversation past some windows.
-fn growing(address: SocketAddr, name: &str) -> Vec<Duration> {
+fn growing(address: SocketAddr, name: &str) -> Vec<Grown> {
     let mut connection = Connection::open(address);
     let mut conversation = Conversation::of(2_000, name);
-    let mut latencies = Vec::new();
+    let mut grown = Vec::new();
+    let mut epoch = None;
     for turn in 0..150 {
         let answered = connection.ask(&conversation.request(false));
         if turn > 0 {
-            latencies.push(answered.whole);
+            grown.push(Grown {
+                took: answered.whole,
+                is_swap: answered.epoch != epoch,
+            });
         }
+        epoch = answered.epoch;
         conversation.go_on(turn);
         conversation.add(turn, 2_000);
         conversation.go_on(turn);
         std::thread::sleep(Duration::from_millis(20));
     }
-    latencies
+    grown
 }
 
 const SIZES: [(&str, usize); 3] = [("2 KB", 2_000), ("100 KB", 100_000), ("1 MB", 1_000_000)];
@@ -269,8 +314,6 @@ impl Drop for Server {
 #[derive(Default)]
 struct Measured {
     latencies: Vec<Duration>,
-    /// Those that put another memory in the place of messages.
-    swaps: Vec<Duration>,
     first_sights: Vec<Duration>,
     first_bytes: Vec<Duration>,
     streams: Vec<Duration>,
@@ -279,7 +322,6 @@ struct Measured {
 impl Measured {
     fn add(&mut self, other: Self) {
         self.latencies.extend(other.latencies);
-        self.swaps.extend(other.swaps);
         self.first_sights.extend(other.first_sights);
         self.first_bytes.extend(other.first_bytes);
         self.streams.extend(other.streams);
@@ -295,7 +337,6 @@ fn session(address: SocketAddr, bytes: usize, round: usize, turns: usize) -> Mea
     let mut connection = Connection::open(address);
     let mut conversation = Conversation::of(bytes, &format!("{address} {round}"));
     let mut measured = Measured::default();
-    let mut epoch = None;
     for turn in 0..turns {
         let is_streaming = turn % 2 == 1;
         let request = conversation.request(is_streaming);
@@ -306,15 +347,8 @@ fn session(address: SocketAddr, bytes: usize, round: usize, turns: usize) -> Mea
             measured.first_bytes.push(answered.first_byte);
             measured.streams.push(answered.whole);
         } else if turn > 2 {
-            let has_swapped = answered.epoch != epoch;
-            let kind = if has_swapped {
-                &mut measured.swaps
-            } else {
-                &mut measured.latencies
-            };
-            kind.push(answered.whole);
+            measured.latencies.push(answered.whole);
         }
-        epoch = answered.epoch;
         conversation.go_on(turn);
         // What runs beside the session has time to end.
         std::thread::sleep(Duration::from_millis(10));
@@ -459,6 +493,8 @@ impl Connection {
 }
 
 struct Loaded {
+    /// Messages that were sent or said, each once.
+    messages: usize,
     rate: f64,
     p99: Duration,
     cpu_ms: f64,
@@ -471,7 +507,13 @@ impl Loaded {
         let latencies = clients.run(time);
         let took = begin.elapsed();
         let cpu = server.cpu() - cpu;
+        let conversations = CONNECTIONS + latencies.len() / turns;
+        let first_messages = Conversation::of(bytes, "")
+            .messages
+            .matches("{\"role\"")
+            .count();
         Self {
+            messages: conversations * first_messages + 2 * latencies.len(),
             rate: latencies.len() as f64 / took.as_secs_f64(),
             p99: quantile(&latencies, 0.99),
             cpu_ms: cpu.as_secs_f64() * 1000.0 / latencies.len() as f64,
