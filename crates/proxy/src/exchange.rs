@@ -359,21 +359,17 @@ impl Proxy {
                 .clone()
                 .and_then(|body| ByteString::try_from(body).ok())
                 .unwrap_or_else(|| going.settled.outline.body().clone());
-            going.session.sent(
-                going.settled.number,
-                Live {
-                    base: target.base.clone(),
-                    headers: Arc::new(head.headers.clone()),
-                    body: Some(plain),
-                    end: going.settled.messages(),
-                },
-            );
+            going.settled.flight.sent(Live {
+                base: target.base.clone(),
+                headers: Arc::new(head.headers.clone()),
+                body: Some(plain),
+                end: going.settled.messages(),
+            });
             passage.sends(sent.len());
             let called = self.call(&target, &head, headers, sent).await;
             let answer = match called {
                 Ok(answer) => answer,
                 Err(refusal) => {
-                    going.session.broke_off(going.settled.number, None);
                     passage.tell(Told {
                         reason: refusal.name(),
                         ..told(&going)
@@ -384,7 +380,7 @@ impl Proxy {
             account.heard(answer.headers());
             let (answer, chunks) = answer.into_parts();
             if answer.status.is_success() {
-                going.session.answer_begins(going.settled.number);
+                going.settled.flight.answer_begins();
                 let told = told(&going);
                 if let Some(saved) = told.saved.filter(|_| going.rewritten.is_some()) {
                     self.shared.metrics.saved(saved);
@@ -402,7 +398,6 @@ impl Proxy {
                 going = smaller;
                 continue;
             }
-            going.session.broke_off(going.settled.number, None);
             passage.tell(Told {
                 reason: "upstream-refused",
                 ..told(&going)
@@ -453,8 +448,8 @@ impl Proxy {
         let wire = target.wire;
         let head = answer.headers.clone();
         let bytes_max = limits.answer_bytes_max;
-        let (session, number) = (Arc::clone(&going.session), going.settled.number);
-        let mut account = move |seen: Seen| {
+        let flight = going.settled.flight;
+        let account = move |seen: Seen| {
             let read = read_along(wire, &head, &seen, bytes_max);
             let reply = read
                 .as_ref()
@@ -462,9 +457,9 @@ impl Proxy {
             let usage = reply.and_then(|reply| Some(reply.usage?.billed));
             passage.ends(&seen, usage);
             match read {
-                Some(Ok(reply)) if seen.ended == Ended::Whole => session.answered(number, &reply),
-                Some(Ok(partial) | Err(partial)) => session.broke_off(number, Some(&partial)),
-                None => session.broke_off(number, None),
+                Some(Ok(reply)) if seen.ended == Ended::Whole => flight.answered(&reply),
+                Some(Ok(partial) | Err(partial)) => flight.broke_off(Some(&partial)),
+                None => flight.broke_off(None),
             }
         };
         let tasks = self.shared.tasks.clone();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use throughline_engine::{Input, Pin, Plan, Time};
 use throughline_memory::document::Memory;
+use throughline_providers::reply::Reply;
 use throughline_store::Change;
 use throughline_transcript::check::Profile;
 use throughline_transcript::json::Raw;
@@ -67,7 +68,7 @@ pub(crate) type Admission<'a> = &'a (dyn Fn(&Outline) -> Option<Declined> + Sync
 
 /// A request that belongs to the session.
 pub(crate) struct Taken {
-    pub(crate) number: u64,
+    flight: Flight,
     outline: Outline,
     lead: Vec<Span>,
     spans: Vec<Span>,
@@ -79,7 +80,7 @@ pub(crate) struct Taken {
 
 /// What is to be sent.
 pub(crate) struct Settled {
-    pub(crate) number: u64,
+    pub(crate) flight: Flight,
     /// The body, if it is not the client's.
     pub(crate) body: Option<String>,
     pub(crate) plan: Option<Plan>,
@@ -163,7 +164,6 @@ impl Tracked {
             state.engine.handle(at, Input::FrameChanged);
         }
         state.number += 1;
-        state.in_flight += 1;
         let lead = incoming.lead.clone();
         let mut taken = self.planned(&mut state, at, outline, lead, spans);
         taken.profile = incoming.profile;
@@ -179,6 +179,7 @@ impl Tracked {
         lead: Vec<Span>,
         spans: Vec<Span>,
     ) -> Taken {
+        state.in_flight += 1;
         state.plan = None;
         // The one before, if it still waits, is overtaken.
         state.waiting = None;
@@ -191,7 +192,11 @@ impl Tracked {
             later
         });
         Taken {
-            number: state.number,
+            flight: Flight {
+                session: Arc::clone(self),
+                number: state.number,
+                is_over: false,
+            },
             outline,
             lead,
             spans,
@@ -209,7 +214,7 @@ impl Tracked {
         window: Option<u64>,
     ) -> Option<Box<Taken>> {
         let mut state = self.state();
-        if state.number != settled.number {
+        if state.number != settled.flight.number {
             return None;
         }
         let at = self.shared.clock.now();
@@ -223,7 +228,7 @@ impl Tracked {
     /// Waits for the plan of a request if there is none yet, as long as a draft may take, and writes what it says.
     pub(crate) async fn settle(self: &Arc<Self>, taken: Box<Taken>) -> Settled {
         let Taken {
-            number,
+            flight,
             outline,
             lead,
             spans,
@@ -238,7 +243,7 @@ impl Tracked {
                 Ok(Ok(plan)) => Some(plan),
                 // Overtaken by another request.
                 Ok(Err(_)) => None,
-                Err(_) => self.waited_enough(number),
+                Err(_) => self.waited_enough(flight.number),
             };
             has_swapped |= std::mem::take(&mut self.state().has_swapped);
         }
@@ -246,7 +251,7 @@ impl Tracked {
             .as_ref()
             .and_then(|plan| written(&outline, &lead, &spans, plan, profile));
         Settled {
-            number,
+            flight,
             body,
             plan,
             outline,
@@ -308,22 +313,52 @@ impl Tracked {
         (version.cover() <= messages && version.cover() > 0)
             .then(|| (version.memory.clone(), state.engine.pins().to_vec()))
     }
+}
 
-    /// A request goes to the provider like this.
-    pub(crate) fn sent(&self, number: u64, live: Live) {
-        let mut state = self.state();
-        if state.number == number {
+/// A request that is under way, until it was answered or broke off. Where it is dropped, it broke off: the client hung up
+/// before there was an answer.
+pub(crate) struct Flight {
+    session: Arc<Tracked>,
+    number: u64,
+    is_over: bool,
+}
+
+impl Flight {
+    /// The request goes to the provider like this.
+    pub(crate) fn sent(&self, live: Live) {
+        let mut state = self.session.state();
+        if state.number == self.number {
             state.live = Some(live);
         }
     }
 
     /// The provider has begun to answer it.
-    pub(crate) fn answer_begins(self: &Arc<Self>, number: u64) {
-        let mut state = self.state();
-        if state.number == number {
-            let at = self.shared.clock.now();
+    pub(crate) fn answer_begins(&self) {
+        let mut state = self.session.state();
+        if state.number == self.number {
+            let at = self.session.shared.clock.now();
             state.engine.handle(at, Input::AnswerBegun);
-            self.drain(&mut state);
+            self.session.drain(&mut state);
+        }
+    }
+
+    /// The answer is there as a whole.
+    pub(crate) fn answered(mut self, reply: &Reply) {
+        self.is_over = true;
+        self.session.answered(self.number, reply);
+    }
+
+    /// What came of the answer before it broke off.
+    pub(crate) fn broke_off(mut self, partial: Option<&Reply>) {
+        self.is_over = true;
+        self.session.broke_off(self.number, partial);
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.session.broke_off(self.number, None);
         }
     }
 }

@@ -91,6 +91,27 @@ async fn the_last_turn_can_be_edited_and_an_earlier_one_is_a_fork() {
     );
 }
 
+/// Whoever stops a request before there is an answer says it in other words: that is the same session.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_was_stopped_can_be_edited() {
+    for wire in Wire::ALL {
+        let world = World::new(Options::new(3)).await;
+        let mut client = Client::new(wire);
+        client.say(&world, "One.").await;
+        let first = session(&client.say(&world, "Two.").await);
+        for hasty in ["Three.", "Three, I say."] {
+            let mut stopped = client.clone();
+            let said = json!({"role": "user", "content": hasty});
+            stopped.messages.push(said);
+            let asked = world.proxy.answer(stopped.request());
+            let moment = std::time::Duration::from_millis(5);
+            assert!(tokio::time::timeout(moment, asked).await.is_err());
+        }
+        let got = client.say(&world, "Three, please.").await;
+        assert_eq!(session(&got), first, "{wire}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_fork_begins_with_the_memory_of_its_parent() {
     let world = world().await;

@@ -194,7 +194,6 @@ async fn a_line_says_how_a_request_went() {
     let answer = world.proxy.answer(client.request()).await;
     let before = lines.requests().len();
     drop(answer);
-    // What came of it is looked at beside the connection.
     tokio::task::yield_now().await;
     assert_eq!(lines.requests().len(), before + 1);
     assert_eq!(
