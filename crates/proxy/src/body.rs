@@ -92,6 +92,9 @@ pub(crate) enum Unread {
 /// How long nothing may come of a request.
 pub(crate) const READ_WAIT: Duration = Duration::from_secs(30);
 
+/// More than this of a body that is too large is not taken in, bytes.
+const DROPPED_BYTES_MAX: usize = 256 * 1024 * 1024;
+
 /// Reads a whole body of at most `bytes_max`, of which so many are announced.
 ///
 /// A task of its own does it, which ends when nobody waits for it any more. What takes a chunk wakes the connection's task
@@ -115,6 +118,10 @@ where
     B: HttpBody<Data = Bytes>,
 {
     let mut body = pin!(body);
+    if announced > bytes_max {
+        drop_rest(body).await;
+        return Err(Unread::TooLarge);
+    }
     let mut whole = BytesMut::new();
     loop {
         let frame = tokio::time::timeout(READ_WAIT, body.frame()).await;
@@ -125,6 +132,7 @@ where
             continue;
         };
         if whole.len() + data.len() > bytes_max {
+            drop_rest(body).await;
             return Err(Unread::TooLarge);
         }
         if whole.is_empty() {
@@ -136,6 +144,25 @@ where
         }
         whole.extend_from_slice(&data);
     }
+}
+
+/// Takes in what is left of a body, within limits: a client that is still sending when the connection is closed never reads
+/// why.
+async fn drop_rest<B>(mut body: Pin<&mut B>)
+where
+    B: HttpBody<Data = Bytes>,
+{
+    let dropping = async {
+        let mut bytes = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            bytes += frame.data_ref().map_or(0, Bytes::len);
+            if bytes > DROPPED_BYTES_MAX {
+                break;
+            }
+        }
+    };
+    // Whoever takes longer is not waited for.
+    let _ = tokio::time::timeout(READ_WAIT, dropping).await;
 }
 
 /// What a body says, without its compression. `None`: it is compressed in a way that is not known here, is damaged, or

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT};
 use http::{HeaderMap, Request, Response, request};
 use http_body::Body as HttpBody;
 use throughline_providers::transport::BodyStream;
@@ -114,6 +114,10 @@ impl Proxy {
         // Files are larger than requests.
         let bytes_max = if is_other { bytes_max * 16 } else { bytes_max };
         if announced.is_some_and(|bytes| bytes > bytes_max) {
+            // Who asks first whether it may send it has sent nothing.
+            if !head.headers.contains_key(EXPECT) {
+                let _ = body::read(body, announced.unwrap_or(0), bytes_max).await;
+            }
             return passage.refuse(&Refusal::TooLarge { bytes_max });
         }
         if is_other && !body.is_end_stream() {

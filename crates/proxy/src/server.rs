@@ -75,7 +75,6 @@ where
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
-        .half_close(true)
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_WAIT);
     builder.http2().timer(TokioTimer::new());

@@ -179,6 +179,32 @@ async fn a_client_that_hangs_up_ends_the_upstreams_answer() {
         .expect("the connection upstream is closed");
 }
 
+/// Nothing is written to the client meanwhile that would tell it.
+#[tokio::test]
+async fn a_client_that_hangs_up_before_the_answer_ends_the_request_upstream() {
+    let wires = Wires::new().await;
+    let (client, mut upstream) = wires.asked().await;
+    drop(client);
+    let mut rest = Vec::new();
+    let ended = upstream.read_to_end(&mut rest);
+    // Whether it is closed or broken off.
+    let _ = tokio::time::timeout(Duration::from_secs(20), ended)
+        .await
+        .expect("the connection upstream is closed");
+}
+
+#[tokio::test]
+async fn a_client_reads_why_its_body_is_too_large() {
+    let wires = Wires::new().await;
+    let mut client = TcpStream::connect(wires.proxy).await.unwrap();
+    let bytes = 40 * 1024 * 1024;
+    let head = format!("POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: {bytes}\r\n\r\n");
+    client.write_all(head.as_bytes()).await.unwrap();
+    client.write_all(&vec![b'x'; bytes]).await.unwrap();
+    let got = until(&mut client, "request_too_large").await;
+    assert!(got.starts_with("HTTP/1.1 413"), "{got}");
+}
+
 #[tokio::test]
 async fn an_answer_under_way_finishes_when_the_proxy_ends() {
     let wires = Wires::new().await;
