@@ -18,6 +18,7 @@ use throughline_transcript::tokens::ContextMeter;
 
 use self::asked::Asked;
 use self::build::{Drafted, Keeping, Running};
+pub use self::economy::Savings;
 use self::economy::{Account, Pace};
 use self::request::Waiting;
 pub use self::status::{Preview, Status};
@@ -142,6 +143,8 @@ pub struct Snapshot {
     pub pins: Vec<Pin>,
     /// What estimates of tokens are to be multiplied with, in thousandths, if that is known.
     pub ratio_permille: Option<u64>,
+    /// What the session has saved and spent, if that is known.
+    pub savings: Option<Savings>,
 }
 
 impl Default for Snapshot {
@@ -157,6 +160,7 @@ impl Default for Snapshot {
             last_request_at: None,
             pins: Vec::new(),
             ratio_permille: None,
+            savings: None,
         }
     }
 }
@@ -177,7 +181,10 @@ impl Engine {
             .map_or(0, |version| version.cover());
         let mut live = Live::new(cover, snapshot.chain);
         let mut phases = PhaseDetector::default();
-        let mut since_swap = SinceSwap::default();
+        let mut since_swap = SinceSwap {
+            requests: snapshot.savings.map_or(0, |savings| savings.requests),
+            ..SinceSwap::default()
+        };
         let swapped_at = snapshot
             .adoption
             .as_ref()
@@ -246,7 +253,7 @@ impl Engine {
             calls_since_order: 0,
             since_swap,
             pace: Pace::default(),
-            account: Account::default(),
+            account: snapshot.savings.map_or_else(Account::default, Account::of),
             phases,
             phase: None,
             must_shrink: false,
@@ -352,6 +359,12 @@ impl Engine {
     pub fn ratio_permille(&self) -> Option<u64> {
         let calibration = self.meter.calibration();
         (calibration.reports() > 0).then(|| calibration.ratio_permille())
+    }
+
+    /// What the session has saved and spent, for [`Snapshot::savings`].
+    #[must_use]
+    pub fn savings(&self) -> Savings {
+        self.account.savings(self.since_swap.requests)
     }
 
     /// Facts that are pinned.

@@ -39,7 +39,7 @@ mod settings;
 mod version;
 
 pub use budget::{Budget, Mark, Time};
-pub use engine::{Engine, Preview, Snapshot, Status};
+pub use engine::{Engine, Preview, Savings, Snapshot, Status};
 pub use event::{
     BuildKind, Dropped, Event, Halt, Outcome, Reason, Refused, Skipped, UpdateFailure,
 };

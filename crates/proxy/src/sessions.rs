@@ -13,7 +13,7 @@ use std::time::Duration;
 use throughline::Costs;
 use throughline::costs::Spent;
 use throughline::driver::{self, Kept, KeptAdoption};
-use throughline_engine::{Engine, Input, Pin, Snapshot};
+use throughline_engine::{Engine, Input, Pin, Savings, Snapshot};
 use throughline_memory::redact::Redactor;
 use throughline_store::{ForkPoint, NewSession, Page, SessionId, StoreError};
 use throughline_transcript::check::Profile;
@@ -414,6 +414,7 @@ impl Sessions {
         let pins: Vec<Pin> = kept.pins.iter().map(Pin::from).collect();
         let snapshot = Snapshot {
             ratio_permille: kept.ratio_permille,
+            savings: kept.savings.map(Savings::from),
             ..driver::snapshot(&loaded, &quoted, pins, &settings).map_err(corrupt)?
         };
         let present = present(&snapshot);

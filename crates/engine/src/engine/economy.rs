@@ -87,6 +87,22 @@ impl Pace {
     }
 }
 
+/// What a session has saved and spent so far, which says whether a model can be paid for the next memory. Money is counted
+/// in thousandths of the price of one uncached token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Savings {
+    /// Tokens that requests are smaller by than with no swap at all.
+    pub removed: u64,
+    /// What the swaps so far have saved, less what they have cost.
+    pub saved: i64,
+    /// What memories by the model have cost.
+    pub spent: i64,
+    /// The part of a prompt that the provider has read from its cache, of late, where it could; thousandths.
+    pub hits_permille: u64,
+    /// Requests since the last swap.
+    pub requests: u64,
+}
+
 /// What the session has saved and spent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Account {
@@ -113,6 +129,29 @@ impl Default for Account {
             spent: 0,
             hits_permille: 1_000,
             last_prompt: None,
+        }
+    }
+}
+
+impl Account {
+    pub(super) fn of(savings: Savings) -> Self {
+        Self {
+            removed: savings.removed,
+            saved: savings.saved.into(),
+            spent: savings.spent.into(),
+            hits_permille: savings.hits_permille.min(1_000),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn savings(&self, requests: u64) -> Savings {
+        let short = |price: i128| i64::try_from(price).unwrap_or(i64::MAX);
+        Savings {
+            removed: self.removed,
+            saved: short(self.saved),
+            spent: short(self.spent),
+            hits_permille: self.hits_permille,
+            requests,
         }
     }
 }

@@ -399,6 +399,7 @@ impl World {
             pins: self.pins.clone(),
             adoption,
             ratio_permille: None,
+            savings: Some(self.engine.savings()),
         }
     }
 

@@ -272,6 +272,7 @@ impl State {
         self.kept.pins = self.engine.pins().iter().map(KeptPin::from).collect();
         self.kept.compared = Compared::of(&self.costs.without_compaction, self.removed_tokens);
         self.kept.ratio_permille = self.engine.ratio_permille();
+        self.kept.savings = Some(self.engine.savings().into());
         // Names and numbers only: this cannot fail.
         let json = serde_json::to_string(&self.kept).unwrap_or_default();
         self.changes.push(Change::Settings(json).into());

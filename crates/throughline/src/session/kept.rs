@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use throughline_engine::{
-    Economy, EconomyRule, Fallback, Mark, Mode, Pin, Settings, Spending, Step, Triggers,
+    Economy, EconomyRule, Fallback, Mark, Mode, Pin, Savings, Settings, Spending, Step, Triggers,
 };
 use throughline_transcript::catalogue::{Money, TokenizerFamily};
 use throughline_transcript::tokens::Counter;
@@ -43,6 +43,19 @@ pub struct Kept {
     /// What estimates of tokens are multiplied with, in thousandths, by what the provider has said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_permille: Option<u64>,
+    /// What was saved and spent so far, which says whether a model can be paid for the next memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub savings: Option<KeptSavings>,
+}
+
+/// [`Savings`], as they are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptSavings {
+    removed: u64,
+    saved: i64,
+    spent: i64,
+    hits_permille: u64,
+    requests: u64,
 }
 
 /// A pinned fact.
@@ -393,6 +406,30 @@ const TOKENIZERS: [(TokenizerFamily, &str); 4] = [
     (TokenizerFamily::Claude1, "claude-1"),
     (TokenizerFamily::Claude2, "claude-2"),
 ];
+
+impl From<Savings> for KeptSavings {
+    fn from(savings: Savings) -> Self {
+        Self {
+            removed: savings.removed,
+            saved: savings.saved,
+            spent: savings.spent,
+            hits_permille: savings.hits_permille,
+            requests: savings.requests,
+        }
+    }
+}
+
+impl From<KeptSavings> for Savings {
+    fn from(kept: KeptSavings) -> Self {
+        Self {
+            removed: kept.removed,
+            saved: kept.saved,
+            spent: kept.spent,
+            hits_permille: kept.hits_permille,
+            requests: kept.requests,
+        }
+    }
+}
 
 impl From<&Pin> for KeptPin {
     fn from(pin: &Pin) -> Self {

@@ -393,6 +393,7 @@ pub fn snapshot(
         last_request_at: Some(Time::from_ms(loaded.session.updated_ms)),
         pins,
         ratio_permille: None,
+        savings: None,
     })
 }
 
