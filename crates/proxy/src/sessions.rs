@@ -254,6 +254,10 @@ impl Sessions {
                 }
                 if !session.is_healthy() {
                     self.forget(&session.id).await;
+                    if attempt == 0 {
+                        // What is stored of it, its memory too, is good still, although nothing can be added to it.
+                        break;
+                    }
                     return Err(Untracked::Store);
                 }
                 match session.take(&asked.incoming, rewind, false, admission)? {

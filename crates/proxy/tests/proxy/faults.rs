@@ -1,8 +1,13 @@
 //! What goes wrong on either side.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 use serde_json::json;
+use throughline_proxy::Config;
+use throughline_proxy::config::Updates;
 use throughline_simulator::Options;
+use throughline_store::{SqliteStore, SqliteStoreOptions};
 use throughline_transcript::wire::Wire;
 
 use crate::world::{Client, World, chatter, config};
@@ -44,6 +49,44 @@ async fn a_stream_that_breaks_after_its_head_is_no_answer() {
     assert_eq!(sessions.len(), 1);
     assert_eq!(sessions[0].message_count, 1);
     assert!(!world.proxy.metrics().contains("build-started"));
+}
+
+/// What is stored of a session is good still when nothing more can be stored: each of its requests goes with the memory.
+#[tokio::test]
+async fn a_full_disk_takes_no_request_from_its_session() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("full-disk");
+    let _ = std::fs::remove_dir_all(&folder);
+    let mut limits = SqliteStoreOptions::default();
+    limits.database_bytes_max = Some(700_000);
+    let store = SqliteStore::open_with(folder.join("sessions.db"), limits)
+        .await
+        .unwrap();
+    let config = Config {
+        window: Some(8_000),
+        updates: Updates::Code,
+        ..config()
+    };
+    let world = World::over(Arc::new(store), Options::new(3).without_latency(), config).await;
+    let mut client = Client::new(Wire::Anthropic);
+    let mut since = 0;
+    for turn in 0..200 {
+        let got = client.say(&world, &chatter(turn, 100)).await;
+        assert_eq!(got.status, StatusCode::OK);
+        world.proxy.settle(std::time::Duration::from_secs(5)).await;
+        let is_full = !world
+            .proxy
+            .metrics()
+            .contains("throughline_commits_failed_total 0");
+        if is_full && since > 0 {
+            assert!(got.told("x-throughline-session").is_some(), "{since}");
+            assert_ne!(got.told("x-throughline-epoch"), Some("0"));
+        }
+        since += usize::from(is_full);
+        if since > 8 {
+            return;
+        }
+    }
+    panic!("the disk is never full");
 }
 
 /// Half a character, as cut output leaves it, is no reason to touch a request.

@@ -66,8 +66,12 @@ impl World {
     }
 
     pub(crate) async fn with(options: Options, config: Config) -> Self {
+        Self::over(Arc::new(MemoryStore::new()), options, config).await
+    }
+
+    /// The same over this store.
+    pub(crate) async fn over(store: Arc<dyn Store>, options: Options, config: Config) -> Self {
         let provider = SimulatedProvider::new(options);
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let clock = Clock::showing(Time::from_ms(1_780_000_000_000));
         let proxy = start(clock, &provider, &store, &config).await;
         Self {
