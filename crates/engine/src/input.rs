@@ -12,7 +12,6 @@ use crate::version::Version;
 
 /// Something that happened.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub enum Input {
     /// What every request carries besides memory and messages has changed: system prompt, tools, settings.
     Overhead {

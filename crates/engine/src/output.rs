@@ -11,7 +11,6 @@ use crate::version::Version;
 
 /// Something to do.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub enum Output {
     /// Have code make a memory, beside the session, and answer with [`crate::Input::Drafted`].
     Draft(Order),

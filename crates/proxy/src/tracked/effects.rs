@@ -70,7 +70,7 @@ impl Tracked {
             Output::Event(event) => self.event(state, &event),
             // Requests wait as long as the configuration says. Histories are never cut back behind a memory here: a
             // request that goes back so far is a session of its own.
-            _ => {}
+            Output::Wait { .. } | Output::Reload { .. } => {}
         }
     }
 

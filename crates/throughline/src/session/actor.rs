@@ -472,7 +472,6 @@ impl Actor {
             // Truncation behind the memory is dealt with where it was asked for.
             Output::Reload { .. } => {}
             Output::Event(event) => self.event(event).await,
-            _ => {}
         }
     }
 

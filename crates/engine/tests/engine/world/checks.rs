@@ -70,7 +70,6 @@ impl World {
                 }
                 self.events.push(event);
             }
-            other => panic!("unknown output {other:?}"),
         }
     }
 
