@@ -24,11 +24,10 @@ use throughline_transcript::wire::Wire;
 use tokio::time::Instant;
 
 use crate::headers::Tenant;
+use crate::incoming::{Incoming, answer_limit};
 use crate::known::{Known, parsed};
 use crate::shared::Shared;
-use crate::tracked::{
-    Admission, Begun, Declined, Incoming, Planned, Rewind, Tracked, answer_limit,
-};
+use crate::tracked::{Admission, Begun, Declined, Planned, Rewind, Tracked};
 
 /// Sessions of one root that are looked at.
 const CANDIDATES_MAX: usize = 16;

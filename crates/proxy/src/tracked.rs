@@ -22,9 +22,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::asked::{Compacted, Seen, Unasked};
-pub(crate) use self::request::{
-    Admission, Declined, Incoming, Planned, Rewind, Settled, answer_limit,
-};
+pub(crate) use self::request::{Admission, Declined, Planned, Rewind, Settled};
 use crate::archive::{Health, Pending};
 use crate::headers::Tenant;
 use crate::known::Known;

@@ -7,42 +7,17 @@ use throughline_memory::document::Memory;
 use throughline_providers::reply::Reply;
 use throughline_store::Change;
 use throughline_transcript::check::Profile;
-use throughline_transcript::json::Raw;
-use throughline_transcript::message::{Content, Message, Role};
-use throughline_transcript::outline::{Outline, OutlineError, Piece, Reader, Span};
-use throughline_transcript::request::{message, without_thinking};
-use throughline_transcript::wire::Wire;
+use throughline_transcript::message::Message;
+use throughline_transcript::outline::{Outline, OutlineError, Span};
 use tokio::sync::oneshot;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Live, State, Tracked};
 use crate::archive::Pending;
 use crate::config::Config;
-use crate::known::{Followed, Known, follow, parsed};
-
-/// What the assistant says to a memory where it has to say something.
-const UNDERSTOOD: &str = "Understood.";
-
-/// A request, taken apart up to its first message that a memory may stand for.
-#[derive(Clone)]
-pub(crate) struct Incoming {
-    pub(crate) wire: Wire,
-    pub(crate) reader: Reader,
-    /// Instructions at the beginning of the list: they stay, whatever is covered.
-    pub(crate) lead: Vec<Span>,
-    /// What the upstream asks for beyond the provider's rules.
-    pub(crate) profile: Profile,
-}
-
-impl Incoming {
-    /// The whole body.
-    ///
-    /// # Errors
-    /// If it is no JSON.
-    pub(crate) fn outline(&self) -> Result<Outline, OutlineError> {
-        self.reader.clone().finish()
-    }
-}
+use crate::incoming::{Incoming, Rest, answer_limit, rest};
+use crate::known::{Known, follow};
+use crate::rewrite::{signatures, written};
 
 /// What comes of a request.
 pub(crate) enum Planned {
@@ -363,184 +338,6 @@ impl Drop for Flight {
     }
 }
 
-/// What binds the reasoning of a message to what stood before it.
-fn signatures(message: &Message) -> Vec<String> {
-    let Some(raw) = message.raw.as_ref() else {
-        return Vec::new();
-    };
-    if message.role != Role::Assistant
-        || memchr::memmem::find(raw.as_str().as_bytes(), b"thinking\"").is_none()
-    {
-        return Vec::new();
-    }
-    let blocks = raw.field("content");
-    let blocks = blocks.iter().flat_map(Raw::array);
-    blocks
-        .filter_map(|block| {
-            let kind = block.string_field("type")?;
-            let name = match kind.as_str() {
-                "thinking" => "signature",
-                "redacted_thinking" => "data",
-                _ => return None,
-            };
-            block.string_field(name)
-        })
-        .collect()
-}
-
-/// What a request has behind the messages that are known.
-struct Rest {
-    spans: Vec<Span>,
-    added: Vec<Message>,
-    outline: Outline,
-    followed: Followed,
-}
-
-/// `None` if something is no message.
-fn rest(mut followed: Followed) -> Result<Option<Rest>, OutlineError> {
-    let mut spans = std::mem::take(&mut followed.spans);
-    let mut added = Vec::new();
-    let mut next = followed.next.take();
-    loop {
-        let span = match next.take() {
-            Some(span) => span,
-            None => match followed.reader.next()? {
-                Some(span) => span,
-                None => break,
-            },
-        };
-        let text = followed.reader.message(span);
-        let Some(read) = parsed(text) else {
-            return Ok(None);
-        };
-        added.push(read);
-        spans.push(span);
-    }
-    let outline = followed.reader.clone().finish()?;
-    Ok(Some(Rest {
-        spans,
-        added,
-        outline,
-        followed,
-    }))
-}
-
-/// The body that a plan means; `None` if it is the client's own.
-fn written(
-    outline: &Outline,
-    lead: &[Span],
-    spans: &[Span],
-    plan: &Plan,
-    profile: Profile,
-) -> Option<String> {
-    let wire = outline.wire();
-    let tail = spans.get(plan.first..)?;
-    let mut has_changed = plan.memory.is_some() || plan.first > 0;
-    let mut pieces = Vec::with_capacity(tail.len());
-    for (index, span) in (plan.first..).zip(tail) {
-        let piece = Piece::Kept(*span);
-        if index >= plan.thinking_from || wire != Wire::Anthropic {
-            pieces.push(piece);
-            continue;
-        }
-        let text = outline.body().get(span.start..span.end)?;
-        if memchr::memmem::find(text.as_bytes(), b"thinking").is_none() {
-            pieces.push(piece);
-            continue;
-        }
-        let raw = Raw::parse(text.to_owned()).ok()?;
-        match without_thinking(&raw) {
-            Some(rest) if rest == raw => pieces.push(piece),
-            Some(rest) => {
-                has_changed = true;
-                pieces.push(Piece::Other(rest));
-            }
-            None => has_changed = true,
-        }
-    }
-    if !has_changed {
-        return None;
-    }
-    // What the operator said in the midst of the conversation holds on.
-    let said: Vec<Message> = spans[..plan.first]
-        .iter()
-        .filter_map(|span| {
-            let text = outline.body().get(span.start..span.end)?;
-            let is_operators = memchr::memmem::find(text.as_bytes(), b"\"system\"").is_some()
-                || memchr::memmem::find(text.as_bytes(), b"\"developer\"").is_some();
-            let read = is_operators.then(|| parsed(text)).flatten()?;
-            (read.role == Role::System).then_some(read)
-        })
-        .collect();
-    let memory = plan.memory.as_deref();
-    let inserted = match profile {
-        Profile::Provider => before_tail(wire, memory, said),
-        Profile::StrictAlternation => before_strict_tail(outline, memory, &said, tail),
-    };
-    let inserted: Vec<&str> = inserted.iter().map(Raw::as_str).collect();
-    Some(outline.replaced(lead, &inserted, &pieces))
-}
-
-/// What takes the place of the covered messages.
-fn before_tail(wire: Wire, memory: Option<&str>, said: Vec<Message>) -> Vec<Raw> {
-    let memory = memory.map(|memory| message::user(wire, memory));
-    let said = said.into_iter().filter_map(|said| match wire {
-        // Anthropic takes them in certain places only.
-        Wire::Anthropic => Some(message::user(wire, &operators_words(&said))),
-        Wire::OpenAiChat | Wire::OpenAiResponses => said.raw,
-    });
-    memory.into_iter().chain(said).collect()
-}
-
-/// The same where user and assistant have to speak in turn: one message of the user, and an answer to it if the user is
-/// the next who speaks.
-fn before_strict_tail(
-    outline: &Outline,
-    memory: Option<&str>,
-    said: &[Message],
-    tail: &[Span],
-) -> Vec<Raw> {
-    let wire = outline.wire();
-    let words: Vec<String> = memory
-        .map(str::to_owned)
-        .into_iter()
-        .chain(said.iter().map(operators_words))
-        .collect();
-    if words.is_empty() {
-        return Vec::new();
-    }
-    let mut inserted = vec![message::user(wire, &words.join("\n\n"))];
-    if speaks_first(outline, tail) == Some(Role::User) {
-        inserted.push(message::assistant(wire, UNDERSTOOD));
-    }
-    inserted
-}
-
-/// Who is the first to say something in these messages. Calls and their results do not count: templates pass over them.
-fn speaks_first(outline: &Outline, spans: &[Span]) -> Option<Role> {
-    spans.iter().find_map(|span| {
-        let message = parsed(outline.body().get(span.start..span.end)?)?;
-        let has = |is: fn(&Content) -> bool| message.blocks.iter().any(|it| is(&it.content));
-        match message.role {
-            Role::User => !has(|it| matches!(it, Content::ToolResult(_))) || message.begins_turn(),
-            Role::Assistant => {
-                let is_call = has(|it| matches!(it, Content::ToolCall(_)));
-                !is_call && has(|it| matches!(it, Content::Text(_)))
-            }
-            _ => false,
-        }
-        .then_some(message.role)
-    })
-}
-
-fn operators_words(message: &Message) -> String {
-    let texts: Vec<_> = message.texts().map(|text| text.decode()).collect();
-    format!(
-        "Instruction of the operator, still in force:\n{}",
-        texts.join("\n")
-    )
-}
-
 impl State {
     /// Whether a client has brought reasoning along that is not of the answer to a request of this session, so that it is
     /// bound to what another session has before it: of requests side by side of the same history, each continuation
@@ -683,11 +480,4 @@ impl State {
             .push(Change::Head(head.into_bytes().into()).into());
         is_changed
     }
-}
-
-/// The limit of the answer, tokens.
-pub(crate) fn answer_limit(outline: &Outline) -> Option<u64> {
-    throughline_transcript::request::limit_names(outline.wire())
-        .iter()
-        .find_map(|name| outline.field(name)?.as_u64())
 }
