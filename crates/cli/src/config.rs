@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use throughline::SessionBuilder;
-use throughline::engine::{Mark, Mode, Settings};
+use throughline::engine::{CompactionSettings, Mark, Mode};
 use throughline_transcript::wire::Wire;
 use toml_edit::{Document, Item, Value};
 
@@ -95,7 +95,7 @@ impl Config {
 
     /// Whether the values go with each other.
     fn agrees(&self) -> Result<(), Clash> {
-        let of_engine = Settings::new(self.window.unwrap_or(u64::MAX));
+        let of_engine = CompactionSettings::new(self.window.unwrap_or(u64::MAX));
         let mark = |mark: Option<MarkSetting>, otherwise| mark.map_or(otherwise, |mark| mark.0);
         let soft = mark(self.soft, of_engine.soft);
         let hard = mark(self.hard, of_engine.hard);

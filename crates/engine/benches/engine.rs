@@ -9,8 +9,8 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use throughline_engine::{
-    Adoption, EconomyRule, Engine, Input, Mark, Order, Output, Plan, Settings, Snapshot, Time,
-    Version, VersionOrigin,
+    BuildOrder, CompactionSettings, EconomyRule, Engine, Input, Mark, MemoryAdoption, Output, Plan,
+    Snapshot, Time, Version, VersionOrigin,
 };
 use throughline_memory::compact::{Form, Options, compact_after};
 use throughline_memory::document::Memory;
@@ -33,7 +33,7 @@ fn message(index: usize, tokens: usize) -> Message {
     read_message(&raw).unwrap()
 }
 
-fn draft(chain: Chain, messages: &[Message], settings: &Settings) -> Memory {
+fn draft(chain: Chain, messages: &[Message], settings: &CompactionSettings) -> Memory {
     let count = |text: &str| settings.counter.text(text);
     let options = Options {
         form: Form::UserMessage,
@@ -44,7 +44,7 @@ fn draft(chain: Chain, messages: &[Message], settings: &Settings) -> Memory {
         .memory
 }
 
-fn drain(engine: &mut Engine) -> (Option<Plan>, Option<Order>) {
+fn drain(engine: &mut Engine) -> (Option<Plan>, Option<BuildOrder>) {
     let (mut plan, mut order) = (None, None);
     while let Some(output) = engine.poll() {
         match output {
@@ -57,14 +57,14 @@ fn drain(engine: &mut Engine) -> (Option<Plan>, Option<Order>) {
 }
 
 /// A session with so many messages, of which all but the last 40 are covered.
-fn long_session(archived: usize) -> (Settings, Snapshot) {
-    let settings = Settings::new(200_000);
+fn long_session(archived: usize) -> (CompactionSettings, Snapshot) {
+    let settings = CompactionSettings::new(200_000);
     let covered: Vec<_> = (0..40).map(|index| message(index, 200)).collect();
     let mut memory = draft(Chain::new(), &covered, &settings);
     memory.cover.messages = archived - 40;
     let version = Version::new(memory, VersionOrigin::Draft, &settings);
     let snapshot = Snapshot {
-        adoption: Some(Adoption {
+        adoption: Some(MemoryAdoption {
             epoch: 1,
             version: Some(1),
             cover: archived - 40,
@@ -108,9 +108,9 @@ fn append_and_plan(criterion: &mut Criterion) {
 }
 
 /// 200,000 tokens of context at the hard mark.
-fn full_session() -> (Settings, Snapshot) {
+fn full_session() -> (CompactionSettings, Snapshot) {
     const CONTEXT_TOKENS: usize = 200_000;
-    let mut settings = Settings::new(280_000);
+    let mut settings = CompactionSettings::new(280_000);
     settings.economy.rule = EconomyRule::HardMarkOnly;
     settings.hard = Mark::Tokens(CONTEXT_TOKENS as u64);
     let mut messages = Vec::new();

@@ -21,20 +21,20 @@ use self::build::{Drafted, Keeping, Running};
 pub use self::economy::Savings;
 use self::economy::{Account, Pace};
 use self::request::Waiting;
-pub use self::status::{Preview, Status};
+pub use self::status::{Preview, SessionStatus};
 use crate::budget::{Budget, Time};
-use crate::event::{Dropped, Event, Halt, Reason, Skipped, UpdateFailure};
+use crate::event::{DropReason, EngineEvent, Halt, Reason, SkipReason, UpdateFailure};
 use crate::input::{Input, Pin};
 use crate::live::Live;
-use crate::output::{Adoption, Output};
+use crate::output::{MemoryAdoption, Output};
 use crate::phase::{Phase, PhaseDetector};
-use crate::settings::{Compactor, Fallback, Mode, Settings};
+use crate::settings::{CompactionSettings, CompactorChoice, Fallback, Mode};
 use crate::version::{Adopted, Past, Version, VersionOrigin};
 
 /// One session. See the crate for how it is driven.
 #[derive(Debug)]
 pub struct Engine {
-    settings: Settings,
+    settings: CompactionSettings,
     overhead_tokens: u64,
     overhead_bytes: u64,
     live: Live,
@@ -87,7 +87,7 @@ pub struct Engine {
     /// Live tokens when a swap was taken back: nothing is swapped in by itself before they have grown.
     undone_at: Option<u64>,
     /// What was skipped last, so that it is said once.
-    skipped: Option<(Reason, std::mem::Discriminant<Skipped>)>,
+    skipped: Option<(Reason, std::mem::Discriminant<SkipReason>)>,
     /// The model is not asked before this.
     rest_until: Option<Time>,
     /// Whether it was said that the model is not asked.
@@ -124,7 +124,7 @@ struct Stopped {
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// What requests are made with; `None` if that was never said.
-    pub adoption: Option<Adoption>,
+    pub adoption: Option<MemoryAdoption>,
     /// The memory that it names.
     pub version: Option<Version>,
     /// Digest of the messages that are covered.
@@ -168,13 +168,13 @@ impl Default for Snapshot {
 impl Engine {
     /// An engine for a session that has not begun.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: CompactionSettings) -> Self {
         Self::restore(settings, Snapshot::default())
     }
 
     /// An engine that goes on with a stored session. It starts nothing by itself: that begins with the first input.
     #[must_use]
-    pub fn restore(settings: Settings, snapshot: Snapshot) -> Self {
+    pub fn restore(settings: CompactionSettings, snapshot: Snapshot) -> Self {
         let cover = snapshot
             .version
             .as_ref()
@@ -318,7 +318,7 @@ impl Engine {
 
     /// The settings.
     #[must_use]
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &CompactionSettings {
         &self.settings
     }
 
@@ -463,16 +463,16 @@ impl Engine {
     fn look_again(&mut self) {
         self.skipped = None;
         if self.halt.take().is_some() {
-            self.event(Event::Resumed);
+            self.event(EngineEvent::Resumed);
         }
     }
 
     /// Says that something that was due does not happen; once, until something changes.
-    fn skip(&mut self, due: Reason, reason: Skipped) {
+    fn skip(&mut self, due: Reason, reason: SkipReason) {
         let skipped = Some((due, std::mem::discriminant(&reason)));
         if self.skipped != skipped {
             self.skipped = skipped;
-            self.event(Event::Skipped { due, reason });
+            self.event(EngineEvent::Skipped { due, reason });
         }
     }
 
@@ -482,7 +482,7 @@ impl Engine {
         }) {
             return;
         }
-        self.event(Event::Halted(halt.clone()));
+        self.event(EngineEvent::Halted(halt.clone()));
         self.halt = Some(Stopped {
             halt,
             live_tokens: self.live.tokens(),
@@ -490,11 +490,11 @@ impl Engine {
         });
     }
 
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: EngineEvent) {
         self.outputs.push_back(Output::Event(event));
     }
 
-    fn configured(&mut self, settings: Settings) {
+    fn configured(&mut self, settings: CompactionSettings) {
         if settings.window != self.settings.window {
             // What was learned was learned of another model.
             self.window_learned = None;
@@ -505,7 +505,7 @@ impl Engine {
             self.recount();
         }
         if self.settings.mode == Mode::Off && self.asked.is_none() {
-            self.give_up_builds(Dropped::Cancelled);
+            self.give_up_builds(DropReason::Cancelled);
         }
         self.undone_at = None;
         self.look_again();
@@ -559,7 +559,7 @@ impl Engine {
 
     /// Whether a memory by code alone may be swapped in.
     fn may_use_drafts(&self) -> bool {
-        self.settings.compactor == Compactor::Extractive
+        self.settings.compactor == CompactorChoice::Extractive
             || self.settings.fallback == Fallback::Draft
     }
 
@@ -580,14 +580,14 @@ impl Engine {
             .chain_at(cover)
             .is_some_and(|chain| memory.cover.digest == chain.to_string());
         if !fits {
-            self.event(Event::Skipped {
+            self.event(EngineEvent::Skipped {
                 due: Reason::Given,
-                reason: Skipped::NothingToCover,
+                reason: SkipReason::NothingToCover,
             });
             return;
         }
         // What was made, or is being made, on the ground of another memory would undo the edit.
-        self.give_up_builds(Dropped::Overtaken);
+        self.give_up_builds(DropReason::Overtaken);
         self.ready = None;
         self.draft = None;
         let version = Version::new(memory, VersionOrigin::Given, &self.settings);

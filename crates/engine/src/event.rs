@@ -4,7 +4,7 @@ mod words;
 
 use std::fmt;
 
-use crate::input::By;
+use crate::input::Requester;
 use crate::output::Ticket;
 use crate::phase::Phase;
 use crate::version::VersionOrigin;
@@ -12,7 +12,7 @@ use crate::version::VersionOrigin;
 /// A decision. Written out, it is a plain sentence for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Event {
+pub enum EngineEvent {
     /// A memory was ordered.
     BuildStarted {
         /// The order.
@@ -46,7 +46,7 @@ pub enum Event {
         /// Who made it.
         kind: BuildKind,
         /// Why.
-        reason: Refused,
+        reason: RefusalReason,
     },
     /// No memory came.
     Failed {
@@ -64,7 +64,7 @@ pub enum Event {
         /// The order.
         ticket: Ticket,
         /// Why.
-        reason: Dropped,
+        reason: DropReason,
     },
     /// A memory has taken the place of messages.
     Swapped {
@@ -92,7 +92,7 @@ pub enum Event {
         /// Why it was due.
         due: Reason,
         /// Why it does not happen.
-        reason: Skipped,
+        reason: SkipReason,
     },
     /// The draft takes the place of the model's memory.
     FellBack {
@@ -128,7 +128,7 @@ pub enum Event {
         /// The id that it was asked under.
         id: u64,
         /// What became of it.
-        outcome: Outcome,
+        outcome: CompactionOutcome,
     },
 }
 
@@ -168,7 +168,7 @@ pub enum Reason {
     /// It costs less than going on.
     Pays,
     /// Somebody asked for it.
-    Asked(By),
+    Asked(Requester),
     /// A memory was given.
     Given,
 }
@@ -176,7 +176,7 @@ pub enum Reason {
 /// Why a memory is not used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Refused {
+pub enum RefusalReason {
     /// It is not smaller than what it covers.
     NotSmaller {
         /// Its tokens.
@@ -210,7 +210,7 @@ pub struct UpdateFailure {
 
 /// Why a memory was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dropped {
+pub enum DropReason {
     /// The history that it was made of is not the history any more.
     HistoryChanged,
     /// More than one swap has happened since it was ordered.
@@ -225,7 +225,7 @@ pub enum Dropped {
 
 /// Why something that was due does not happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Skipped {
+pub enum SkipReason {
     /// No message can be covered: calls are open, or the latest request is the first message.
     NothingToCover,
     /// The context would not become smaller by the least that is worth it.
@@ -268,7 +268,7 @@ pub enum Halt {
 /// What became of a compaction that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Outcome {
+pub enum CompactionOutcome {
     /// It was swapped in.
     Committed {
         /// Number of the memory version.
@@ -303,9 +303,9 @@ impl Reason {
             Self::Phase(_) => "phase",
             Self::Cold => "cold-cache",
             Self::Pays => "pays",
-            Self::Asked(By::User) => "asked-by-user",
-            Self::Asked(By::Caller) => "asked-by-caller",
-            Self::Asked(By::Model) => "asked-by-model",
+            Self::Asked(Requester::User) => "asked-by-user",
+            Self::Asked(Requester::Caller) => "asked-by-caller",
+            Self::Asked(Requester::Model) => "asked-by-model",
             Self::Given => "given",
         }
     }

@@ -7,7 +7,7 @@ use throughline_transcript::usage::ContextSize;
 
 use crate::event::UpdateFailure;
 use crate::output::Ticket;
-use crate::settings::Settings;
+use crate::settings::CompactionSettings;
 use crate::version::Version;
 
 /// Something that happened.
@@ -67,7 +67,7 @@ pub enum Input {
     Cancel,
     /// What requests were made with before the last swap, as it was stored: it can be taken back now, in another process
     /// too, and after a later one was taken back. Nothing happens if it does not fit.
-    Before(Box<Before>),
+    Before(Box<PreviousEpoch>),
     /// Take the last swap back.
     Undo,
     /// Keep a fact in the ledger.
@@ -80,7 +80,7 @@ pub enum Input {
     /// The caller says that a phase of the work has ended.
     PhaseEnded,
     /// The settings have changed; another model may have been chosen.
-    Configured(Box<Settings>),
+    Configured(Box<CompactionSettings>),
     /// System prompt, tools or model have changed, so that requests no longer begin as they did. The epoch stays: no
     /// other memory takes the place of the present one.
     FrameChanged,
@@ -96,14 +96,14 @@ pub struct Compaction {
     /// What the memory should be about. Used for this memory only.
     pub focus: Option<String>,
     /// Who asks.
-    pub by: By,
+    pub by: Requester,
     /// Whether the memory is swapped in.
     pub swapping: Swapping,
 }
 
 /// What requests were made with before a swap.
 #[derive(Clone, Debug)]
-pub struct Before {
+pub struct PreviousEpoch {
     /// The memory of then, if there was one.
     pub version: Option<Version>,
     /// The messages that were quoted behind it, and the index of the first.
@@ -116,7 +116,7 @@ pub struct Before {
 
 /// Who asks for a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum Requester {
     /// The person.
     User,
     /// The program.

@@ -7,14 +7,14 @@
 //!
 //! **The rule**: after every [`Engine::handle`], take outputs from [`Engine::poll`] until there are none.
 //!
-//! What it deliberately does not do: it makes no memory (it orders them, see [`Order`]), writes no JSON (a [`Plan`] says
+//! What it deliberately does not do: it makes no memory (it orders them, see [`BuildOrder`]), writes no JSON (a [`Plan`] says
 //! what a request is made of; `throughline_transcript::request` writes it) and stores nothing.
 //!
 //! ```
-//! use throughline_engine::{Engine, Input, Output, Settings, Time};
+//! use throughline_engine::{Engine, Input, Output, CompactionSettings, Time};
 //! use throughline_transcript::message::{Block, Message, Role};
 //!
-//! let mut engine = Engine::new(Settings::new(200_000));
+//! let mut engine = Engine::new(CompactionSettings::new(200_000));
 //! let mut now = Time::from_ms(0);
 //! engine.handle(now, Input::Appended(Message::new(Role::User, vec![Block::text("Hello.")])));
 //! engine.handle(now, Input::RequestWanted);
@@ -39,15 +39,17 @@ mod settings;
 mod version;
 
 pub use budget::{Budget, Mark, Time};
-pub use engine::{Engine, Preview, Savings, Snapshot, Status};
+pub use engine::{Engine, Preview, Savings, SessionStatus, Snapshot};
 pub use event::{
-    BuildKind, Dropped, Event, Halt, Outcome, Reason, Refused, Skipped, UpdateFailure,
+    BuildKind, CompactionOutcome, DropReason, EngineEvent, Halt, Reason, RefusalReason, SkipReason,
+    UpdateFailure,
 };
-pub use input::{Before, By, Compaction, Input, Pin, Swapping};
-pub use output::{Adoption, Order, Output, Plan, Ticket, UpdateOrder, Waited};
+pub use input::{Compaction, Input, Pin, PreviousEpoch, Requester, Swapping};
+pub use output::{AwaitedBuild, BuildOrder, MemoryAdoption, Output, Plan, Ticket, UpdateOrder};
 pub use phase::{Phase, PhaseDetector};
 pub use settings::{
-    Compactor, Economy, EconomyRule, Fallback, Mode, Settings, Spending, Step, Triggers,
+    CompactionSettings, CompactorChoice, Economy, EconomyRule, Fallback, Mode, Spending, Step,
+    Triggers,
 };
 pub use version::{PIN, Past, Version, VersionOrigin};
 

@@ -6,14 +6,14 @@ use throughline_memory::document::Memory;
 use throughline_transcript::digest::Digest;
 use throughline_transcript::message::Message;
 
-use crate::event::{BuildKind, Event};
+use crate::event::{BuildKind, EngineEvent};
 use crate::version::Version;
 
 /// Something to do.
 #[derive(Clone, Debug)]
 pub enum Output {
     /// Have code make a memory, beside the session, and answer with [`crate::Input::Drafted`].
-    Draft(Order),
+    Draft(BuildOrder),
     /// Have a model make a memory, beside the session, and answer with [`crate::Input::Updated`].
     Update(UpdateOrder),
     /// The update is not wanted any more. It need not be answered; if it is, the answer is dropped.
@@ -23,14 +23,14 @@ pub enum Output {
     /// The request has to wait for a memory. Send [`crate::Input::WaitedEnough`] if it takes longer than this.
     Wait {
         /// What is waited for.
-        waited: Waited,
+        waited: AwaitedBuild,
         /// Milliseconds.
         at_most_ms: u64,
     },
     /// Store this version of the memory.
     Keep(Arc<Version>),
     /// Store that requests are made with this from now on. To be done before the next request is sent.
-    Adopt(Adoption),
+    Adopt(MemoryAdoption),
     /// The transcript was cut back into what the memory covers. Build the engine anew from what is stored, with the
     /// newest memory that covers no more than what is left ([`crate::Engine::restore`]).
     Reload {
@@ -38,7 +38,7 @@ pub enum Output {
         messages: usize,
     },
     /// Tell whoever wants to know.
-    Event(Event),
+    Event(EngineEvent),
 }
 
 /// Names one order, over the life of an engine.
@@ -55,7 +55,7 @@ impl Ticket {
 
 /// Everything that a memory is made of.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct BuildOrder {
     /// Names the order.
     pub ticket: Ticket,
     /// The epoch in which it was made.
@@ -74,7 +74,7 @@ pub struct Order {
     pub focus: Option<String>,
 }
 
-impl Order {
+impl BuildOrder {
     /// Messages that the memory will stand for.
     #[must_use]
     pub fn cover(&self) -> usize {
@@ -86,7 +86,7 @@ impl Order {
 #[derive(Clone, Debug)]
 pub struct UpdateOrder {
     /// The order.
-    pub order: Order,
+    pub order: BuildOrder,
     /// What code made of the same messages.
     pub draft: Arc<Memory>,
     /// The request as it would be sent now, to be shared by the update so that the provider's cache is read.
@@ -118,7 +118,7 @@ pub struct Plan {
 
 /// What a request waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waited {
+pub struct AwaitedBuild {
     /// The order.
     pub ticket: Ticket,
     /// Who makes it.
@@ -127,7 +127,7 @@ pub struct Waited {
 
 /// What requests are made with. One of the same epoch as the one before differs in `at_messages` only.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Adoption {
+pub struct MemoryAdoption {
     /// The epoch that begins, or the present one.
     pub epoch: u64,
     /// Number of the memory version; `None` for no memory.

@@ -8,7 +8,7 @@ use crate::budget::Mark;
 
 /// How a session is compacted.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct CompactionSettings {
     /// Whether, and whether in the background.
     pub mode: Mode,
     /// What the model can hold, tokens.
@@ -34,7 +34,7 @@ pub struct Settings {
     /// The least by which a swap must make the context smaller.
     pub gain_min: Mark,
     /// Whether a model makes memories, or the extractive compactor alone. How often, [`Economy::spending`] says.
-    pub compactor: Compactor,
+    pub compactor: CompactorChoice,
     /// What happens at the hard mark if no memory by the model is there.
     pub fallback: Fallback,
     /// How long a request waits for a model at most, milliseconds. In instant mode 0: it does not.
@@ -70,7 +70,7 @@ pub enum Mode {
 
 /// Who makes the memories.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Compactor {
+pub enum CompactorChoice {
     /// Code alone.
     #[default]
     Extractive,
@@ -160,7 +160,7 @@ pub enum EconomyRule {
     },
 }
 
-impl Settings {
+impl CompactionSettings {
     /// The defaults for a window of so many tokens.
     #[must_use]
     pub fn new(window: u64) -> Self {
@@ -181,7 +181,7 @@ impl Settings {
             keep: Mark::Permille(100),
             memory_tokens_max: (window / 20).clamp(400, 6_000),
             gain_min: Mark::Permille(100),
-            compactor: Compactor::Extractive,
+            compactor: CompactorChoice::Extractive,
             fallback: Fallback::Draft,
             model_wait_ms_max: 0,
             traditional_wait_ms_max: 3 * 60 * 1000,

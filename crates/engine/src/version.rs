@@ -11,8 +11,8 @@ use throughline_transcript::message::Message;
 
 use crate::input::Pin;
 use crate::live::Facts;
-use crate::output::Adoption;
-use crate::settings::Settings;
+use crate::output::MemoryAdoption;
+use crate::settings::CompactionSettings;
 
 /// One immutable state of the memory.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +61,7 @@ impl VersionOrigin {
 impl Version {
     /// Renders and measures a memory.
     #[must_use]
-    pub fn new(memory: Memory, origin: VersionOrigin, settings: &Settings) -> Self {
+    pub fn new(memory: Memory, origin: VersionOrigin, settings: &CompactionSettings) -> Self {
         let text = restoring::user_message(&memory);
         let tokens = settings.counter.text(&text) as u64;
         Self {
@@ -85,7 +85,7 @@ impl Version {
     }
 
     /// The version with another number. What it changed last says so.
-    pub(crate) fn numbered(mut self, number: u32, settings: &Settings) -> Self {
+    pub(crate) fn numbered(mut self, number: u32, settings: &CompactionSettings) -> Self {
         if self.memory.version == number {
             return self;
         }
@@ -108,7 +108,7 @@ impl Version {
         self,
         adopted: Option<&Version>,
         pins: &[Pin],
-        settings: &Settings,
+        settings: &CompactionSettings,
     ) -> Self {
         let pinned: Vec<String> = pins.iter().map(pin_id).collect();
         let is_let_go = |id: &str| id.starts_with(PIN) && !pinned.iter().any(|pin| pin == id);
@@ -158,7 +158,7 @@ impl Version {
     }
 
     /// The version within its cap; `None` if the ledger would have to be cut for that.
-    pub(crate) fn fitted(self, settings: &Settings) -> Option<Self> {
+    pub(crate) fn fitted(self, settings: &CompactionSettings) -> Option<Self> {
         if self.tokens <= settings.memory_tokens_max {
             return Some(self);
         }
@@ -175,7 +175,7 @@ impl Version {
         Some(Self::new(fitted.memory, self.origin, settings))
     }
 
-    fn with_ledger(mut self, missing: Vec<Item>, settings: &Settings) -> Self {
+    fn with_ledger(mut self, missing: Vec<Item>, settings: &CompactionSettings) -> Self {
         let at = self
             .memory
             .items
@@ -234,7 +234,7 @@ pub struct Past {
 #[derive(Clone, Debug)]
 pub(crate) struct Adopted {
     pub(crate) version: Arc<Version>,
-    pub(crate) adoption: Adoption,
+    pub(crate) adoption: MemoryAdoption,
     /// The block and, where it covers the latest request, that request.
     pub(crate) text: Arc<str>,
     /// Tokens of the text, estimated.
@@ -246,9 +246,9 @@ pub(crate) struct Adopted {
 impl Adopted {
     pub(crate) fn new(
         version: Arc<Version>,
-        adoption: Adoption,
+        adoption: MemoryAdoption,
         request: Option<&str>,
-        settings: &Settings,
+        settings: &CompactionSettings,
     ) -> Self {
         let (text, tokens) = with_request(&version, request, settings);
         Self {
@@ -265,7 +265,7 @@ impl Adopted {
 pub(crate) fn with_request(
     version: &Version,
     request: Option<&str>,
-    settings: &Settings,
+    settings: &CompactionSettings,
 ) -> (Arc<str>, u64) {
     match request {
         None => (Arc::from(version.text.as_str()), version.tokens),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline_engine::{Mark, Settings};
+use throughline_engine::{CompactionSettings, Mark};
 use throughline_providers::credential::Credential;
 use throughline_transcript::catalogue::Catalogue;
 use throughline_transcript::check::Profile;
@@ -201,20 +201,25 @@ impl Default for Limits {
 const WINDOW_UNKNOWN: u64 = 1_000_000;
 
 impl Config {
-    /// Settings of the engine for a model.
-    pub(crate) fn settings(&self, wire: Wire, model: &str, answer_tokens: Option<u64>) -> Settings {
+    /// CompactionSettings of the engine for a model.
+    pub(crate) fn settings(
+        &self,
+        wire: Wire,
+        model: &str,
+        answer_tokens: Option<u64>,
+    ) -> CompactionSettings {
         let known = self.catalogue.find(model);
         let mut settings = match (known, self.window) {
-            (Some(model), None) => Settings::for_model(model),
+            (Some(model), None) => CompactionSettings::for_model(model),
             (Some(model), Some(window)) => {
-                let mut settings = Settings::for_model(model);
-                let of_window = Settings::new(window);
+                let mut settings = CompactionSettings::for_model(model);
+                let of_window = CompactionSettings::new(window);
                 settings.window = window;
                 settings.output_reserve = of_window.output_reserve;
                 settings.memory_tokens_max = of_window.memory_tokens_max;
                 settings
             }
-            (None, window) => Settings::new(window.unwrap_or(WINDOW_UNKNOWN)),
+            (None, window) => CompactionSettings::new(window.unwrap_or(WINDOW_UNKNOWN)),
         };
         // Providers say what was used, which corrects it; vocabularies would be most of the memory that the proxy takes.
         settings.counter = settings.counter.scanning();
@@ -234,8 +239,8 @@ impl Config {
             settings.memory_tokens_max = tokens;
         }
         settings.compactor = match self.updates {
-            Updates::Code => throughline_engine::Compactor::Extractive,
-            Updates::Client | Updates::Operator(_) => throughline_engine::Compactor::Model,
+            Updates::Code => throughline_engine::CompactorChoice::Extractive,
+            Updates::Client | Updates::Operator(_) => throughline_engine::CompactorChoice::Model,
         };
         settings
     }

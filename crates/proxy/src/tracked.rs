@@ -15,7 +15,7 @@ use bytestring::ByteString;
 use http::HeaderMap;
 use throughline::Costs;
 use throughline::driver::{Kept, KeptAdoption};
-use throughline_engine::{Engine, Outcome, Plan, Ticket};
+use throughline_engine::{CompactionOutcome, Engine, Plan, Ticket};
 use throughline_store::SessionId;
 use throughline_transcript::wire::Wire;
 use tokio::sync::oneshot;
@@ -63,7 +63,7 @@ pub(crate) struct State {
     waiting: Option<oneshot::Sender<Plan>>,
     updates: HashMap<Ticket, CancellationToken>,
     /// Who waits for what becomes of a compaction, by its id.
-    asked: HashMap<u64, oneshot::Sender<Outcome>>,
+    asked: HashMap<u64, oneshot::Sender<CompactionOutcome>>,
     compactions: u64,
     /// What an update can share with the conversation.
     live: Option<Live>,

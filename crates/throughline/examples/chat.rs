@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use throughline::engine::Event;
+use throughline::engine::EngineEvent;
 use throughline::futures::{FutureExt, StreamExt};
 use throughline::providers::client::Client;
 use throughline::providers::credential::Credential;
@@ -37,7 +37,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let question = format!("Step {turn}: {}", "what does this module do? ".repeat(60));
         session.ask(question).await?;
         while let Some(Some(event)) = events.next().now_or_never() {
-            if let SessionEvent::Engine(Event::Swapped {
+            if let SessionEvent::Engine(EngineEvent::Swapped {
                 tokens_before,
                 tokens_after,
                 waited_ms,

@@ -5,7 +5,7 @@ mod model;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use throughline_engine::{Order, UpdateFailure, UpdateOrder};
+use throughline_engine::{BuildOrder, UpdateFailure, UpdateOrder};
 use throughline_memory::compact::{Options, compact_after};
 use throughline_memory::document::Memory;
 use throughline_memory::summarise::Finding;
@@ -186,7 +186,7 @@ impl LiveRequest {
 ///
 /// # Errors
 /// If the memory cannot be made that small.
-pub fn draft(order: &Order, counter: Counter) -> Result<Memory, UpdateFailure> {
+pub fn draft(order: &BuildOrder, counter: Counter) -> Result<Memory, UpdateFailure> {
     let count = |text: &str| counter.text(text);
     let mut options = Options::new(order.tokens_max as usize, &count);
     options.focus = order.focus.as_deref();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throughline_engine::{BuildKind, Event};
+use throughline_engine::{BuildKind, EngineEvent};
 use throughline_store::StoreError;
 
 /// Something that happened in a session.
@@ -10,7 +10,7 @@ use throughline_store::StoreError;
 #[non_exhaustive]
 pub enum SessionEvent {
     /// The engine decided something.
-    Engine(Event),
+    Engine(EngineEvent),
     /// A request was held up by this much before it went out, because a memory was swapped in before it.
     Swap {
         /// From the wish to send to the request: waiting for a memory (if any was waited for), the decision, storing it,
@@ -36,22 +36,22 @@ pub enum SessionEvent {
 
 /// Name of an event, for stores, logs and metrics.
 #[must_use]
-pub fn event_kind(event: &Event) -> &'static str {
+pub fn event_kind(event: &EngineEvent) -> &'static str {
     match event {
-        Event::BuildStarted { .. } => "build-started",
-        Event::Built { .. } => "built",
-        Event::Refused { .. } => "refused",
-        Event::Failed { .. } => "failed",
-        Event::Dropped { .. } => "dropped",
-        Event::Swapped { .. } => "swapped",
-        Event::Skipped { .. } => "skipped",
-        Event::FellBack { .. } => "fell-back",
-        Event::Halted(_) => "halted",
-        Event::Resumed => "resumed",
-        Event::Undone { .. } => "undone",
-        Event::WindowLearned { .. } => "window-learned",
-        Event::SeemsCut { .. } => "seems-cut",
-        Event::Compaction { .. } => "compaction",
+        EngineEvent::BuildStarted { .. } => "build-started",
+        EngineEvent::Built { .. } => "built",
+        EngineEvent::Refused { .. } => "refused",
+        EngineEvent::Failed { .. } => "failed",
+        EngineEvent::Dropped { .. } => "dropped",
+        EngineEvent::Swapped { .. } => "swapped",
+        EngineEvent::Skipped { .. } => "skipped",
+        EngineEvent::FellBack { .. } => "fell-back",
+        EngineEvent::Halted(_) => "halted",
+        EngineEvent::Resumed => "resumed",
+        EngineEvent::Undone { .. } => "undone",
+        EngineEvent::WindowLearned { .. } => "window-learned",
+        EngineEvent::SeemsCut { .. } => "seems-cut",
+        EngineEvent::Compaction { .. } => "compaction",
         _ => "other",
     }
 }
@@ -59,9 +59,9 @@ pub fn event_kind(event: &Event) -> &'static str {
 /// The numbers and reasons of an event, as JSON, and the same in a plain sentence (`words`). They hold nothing of what
 /// was said.
 #[must_use]
-pub fn event_json(event: &Event) -> String {
+pub fn event_json(event: &EngineEvent) -> String {
     let mut value = match event {
-        Event::BuildStarted {
+        EngineEvent::BuildStarted {
             ticket,
             kind,
             reason,
@@ -71,7 +71,7 @@ pub fn event_json(event: &Event) -> String {
             "ticket": ticket.number(), "kind": kind_name(*kind), "reason": reason.name(), "cover": cover,
             "tokens": tokens,
         }),
-        Event::Built {
+        EngineEvent::Built {
             ticket,
             kind,
             cover,
@@ -81,7 +81,7 @@ pub fn event_json(event: &Event) -> String {
             "ticket": ticket.number(), "kind": kind_name(*kind), "cover": cover, "tokens": tokens,
             "took_ms": took_ms,
         }),
-        Event::Failed {
+        EngineEvent::Failed {
             ticket,
             kind,
             reason,
@@ -90,7 +90,7 @@ pub fn event_json(event: &Event) -> String {
             "ticket": ticket.number(), "kind": kind_name(*kind), "class": reason.class,
             "message": reason.message, "in_a_row": in_a_row,
         }),
-        Event::Swapped {
+        EngineEvent::Swapped {
             epoch,
             reason,
             version,
@@ -105,23 +105,23 @@ pub fn event_json(event: &Event) -> String {
             "tokens_before": tokens_before, "tokens_after": tokens_after, "waited_ms": waited_ms,
             "waited_for": waited_for.map(kind_name),
         }),
-        Event::FellBack { reason } => {
+        EngineEvent::FellBack { reason } => {
             serde_json::json!({ "class": reason.class, "message": reason.message })
         }
-        Event::Undone { epoch, tokens } => {
+        EngineEvent::Undone { epoch, tokens } => {
             serde_json::json!({ "epoch": epoch, "tokens": tokens })
         }
-        Event::WindowLearned { window } => serde_json::json!({ "window": window }),
-        Event::Refused { ticket, kind, .. } => {
+        EngineEvent::WindowLearned { window } => serde_json::json!({ "window": window }),
+        EngineEvent::Refused { ticket, kind, .. } => {
             serde_json::json!({ "ticket": ticket.number(), "kind": kind_name(*kind) })
         }
-        Event::Dropped { ticket, .. } => serde_json::json!({ "ticket": ticket.number() }),
-        Event::Skipped { due, .. } => serde_json::json!({ "reason": due.name() }),
-        Event::SeemsCut {
+        EngineEvent::Dropped { ticket, .. } => serde_json::json!({ "ticket": ticket.number() }),
+        EngineEvent::Skipped { due, .. } => serde_json::json!({ "reason": due.name() }),
+        EngineEvent::SeemsCut {
             estimated,
             reported,
         } => serde_json::json!({ "estimated": estimated, "reported": reported }),
-        Event::Compaction { id, .. } => serde_json::json!({ "id": id }),
+        EngineEvent::Compaction { id, .. } => serde_json::json!({ "id": id }),
         _ => serde_json::json!({}),
     };
     value["words"] = serde_json::json!(event.to_string());

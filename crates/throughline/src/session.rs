@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::Stream;
 use throughline_engine::{
-    By, Compaction, Outcome, Pin, Preview, Settings, Status, Swapping, Version,
+    Compaction, CompactionOutcome, CompactionSettings, Pin, Preview, Requester, SessionStatus,
+    Swapping, Version,
 };
 use throughline_memory::document::Memory;
 use throughline_providers::client::Client;
@@ -52,7 +53,7 @@ struct Shared {
 /// What can be seen of a session without asking it.
 #[derive(Clone, Debug)]
 pub(crate) struct Shown {
-    status: Status,
+    status: SessionStatus,
     memory: Option<Arc<Version>>,
     costs: Costs,
     pins: Vec<Pin>,
@@ -106,7 +107,7 @@ pub(crate) enum Command {
         Answered<Result<(), SendError>>,
     ),
     GaveUp(u64),
-    Compact(Compaction, Answered<Outcome>),
+    Compact(Compaction, Answered<CompactionOutcome>),
     Cancel,
     Preview(Answered<Option<Preview>>),
     Undo(Answered<Result<(), SessionError>>),
@@ -115,7 +116,7 @@ pub(crate) enum Command {
     Truncate(usize, Answered<Result<(), SessionError>>),
     Clear(Answered<Result<(), SessionError>>),
     Configure(
-        Box<dyn FnOnce(&mut Settings) + Send>,
+        Box<dyn FnOnce(&mut CompactionSettings) + Send>,
         Answered<Result<(), SessionError>>,
     ),
     SetModel(Box<Model>, Answered<Result<(), SessionError>>),
@@ -183,7 +184,7 @@ impl Session {
 
     /// Where the session stands.
     #[must_use]
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> SessionStatus {
         self.shared.status.borrow().status.clone()
     }
 
@@ -209,8 +210,9 @@ impl Session {
     ///
     /// # Errors
     /// If the session is closed.
-    pub async fn compact(&self, focus: Option<&str>) -> Result<Outcome, SessionError> {
-        self.compaction(focus, By::User, Swapping::AtOnce).await
+    pub async fn compact(&self, focus: Option<&str>) -> Result<CompactionOutcome, SessionError> {
+        self.compaction(focus, Requester::User, Swapping::AtOnce)
+            .await
     }
 
     /// As [`Session::compact`], where somebody else than the person asks for it: the model, through a tool, or the
@@ -218,7 +220,11 @@ impl Session {
     ///
     /// # Errors
     /// If the session is closed.
-    pub async fn compact_by(&self, by: By, focus: Option<&str>) -> Result<Outcome, SessionError> {
+    pub async fn compact_by(
+        &self,
+        by: Requester,
+        focus: Option<&str>,
+    ) -> Result<CompactionOutcome, SessionError> {
         self.compaction(focus, by, Swapping::AtOnce).await
     }
 
@@ -227,16 +233,17 @@ impl Session {
     /// # Errors
     /// If the session is closed.
     pub async fn preview(&self, focus: Option<&str>) -> Result<Option<Preview>, SessionError> {
-        self.compaction(focus, By::User, Swapping::Preview).await?;
+        self.compaction(focus, Requester::User, Swapping::Preview)
+            .await?;
         self.asking(Command::Preview).await
     }
 
     async fn compaction(
         &self,
         focus: Option<&str>,
-        by: By,
+        by: Requester,
         swapping: Swapping,
-    ) -> Result<Outcome, SessionError> {
+    ) -> Result<CompactionOutcome, SessionError> {
         let id = self.shared.compactions.fetch_add(1, Ordering::Relaxed);
         let compaction = Compaction {
             id,
@@ -330,7 +337,7 @@ impl Session {
     /// If the session is closed, or it cannot be stored; the change holds nevertheless.
     pub async fn configure(
         &self,
-        change: impl FnOnce(&mut Settings) + Send + 'static,
+        change: impl FnOnce(&mut CompactionSettings) + Send + 'static,
     ) -> Result<(), SessionError> {
         self.asking(|sender| Command::Configure(Box::new(change), sender))
             .await?

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use throughline::costs::Spent;
-use throughline::engine::Outcome;
+use throughline::engine::CompactionOutcome;
 use throughline::memory::render;
 use throughline::store::Place;
 use throughline::transcript::message::Role;
@@ -107,9 +107,11 @@ impl Conversation<'_> {
         let outcome = outcome.map_err(of_session)?;
         self.tell_notes()?;
         match outcome {
-            Outcome::Committed { .. } => self.show_meter(),
-            Outcome::Refused { reason } => self.screen.note(&format!("not done: {reason}")),
-            Outcome::Discarded => self.screen.note("given up"),
+            CompactionOutcome::Committed { .. } => self.show_meter(),
+            CompactionOutcome::Refused { reason } => {
+                self.screen.note(&format!("not done: {reason}"))
+            }
+            CompactionOutcome::Discarded => self.screen.note("given up"),
             _ => Ok(()),
         }
     }

@@ -1,6 +1,6 @@
 //! How full the context is, in one line.
 
-use throughline::engine::Status;
+use throughline::engine::SessionStatus;
 
 use super::markdown::columns_of;
 use crate::output::Look;
@@ -26,7 +26,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    pub(crate) fn of(status: &Status, cached: Option<u64>, dollars: f64) -> Self {
+    pub(crate) fn of(status: &SessionStatus, cached: Option<u64>, dollars: f64) -> Self {
         Self {
             tokens: status.tokens,
             soft: status.soft,

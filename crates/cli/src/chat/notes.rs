@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use throughline::SessionEvent;
-use throughline::engine::{BuildKind, Event, Halt, Refused};
+use throughline::engine::{BuildKind, EngineEvent, Halt, RefusalReason};
 
 use crate::words;
 
@@ -18,15 +18,15 @@ pub(crate) fn line(event: &SessionEvent) -> Option<String> {
     }
 }
 
-fn of_engine(event: &Event) -> Option<String> {
+fn of_engine(event: &EngineEvent) -> Option<String> {
     Some(match event {
         // What code makes is there in milliseconds.
-        Event::BuildStarted {
+        EngineEvent::BuildStarted {
             kind: BuildKind::Model,
             cover,
             ..
         } => format!("building a memory of {}", words::counted(*cover, "message")),
-        Event::Built {
+        EngineEvent::Built {
             kind: BuildKind::Model,
             cover,
             tokens,
@@ -45,7 +45,7 @@ fn of_engine(event: &Event) -> Option<String> {
                 words::number(*tokens),
             )
         }
-        Event::Swapped {
+        EngineEvent::Swapped {
             cover,
             tokens_before,
             tokens_after,
@@ -66,30 +66,30 @@ fn of_engine(event: &Event) -> Option<String> {
                 words::counted(*cover, "message"),
             )
         }
-        Event::Refused {
+        EngineEvent::Refused {
             kind: BuildKind::Model,
             reason,
             ..
         } => format!("a memory is not used: {}", refused(reason)),
-        Event::Failed {
+        EngineEvent::Failed {
             kind: BuildKind::Model,
             reason,
             ..
         } => format!("no memory from the model: {}", reason.message),
-        Event::FellBack { reason } => {
+        EngineEvent::FellBack { reason } => {
             format!("a memory by code is used instead: {}", reason.message)
         }
-        Event::Halted(halt) => format!("no more compaction for now: {}", halted(halt)),
-        Event::Resumed => "compaction goes on".to_owned(),
-        Event::Undone { tokens, .. } => format!(
+        EngineEvent::Halted(halt) => format!("no more compaction for now: {}", halted(halt)),
+        EngineEvent::Resumed => "compaction goes on".to_owned(),
+        EngineEvent::Undone { tokens, .. } => format!(
             "the last swap is taken back: {} tokens now",
             words::number(*tokens)
         ),
-        Event::WindowLearned { window } => format!(
+        EngineEvent::WindowLearned { window } => format!(
             "the provider's window is smaller than was known: {} tokens",
             words::number(*window)
         ),
-        Event::SeemsCut {
+        EngineEvent::SeemsCut {
             estimated,
             reported,
         } => format!(
@@ -101,15 +101,15 @@ fn of_engine(event: &Event) -> Option<String> {
     })
 }
 
-fn refused(reason: &Refused) -> String {
+fn refused(reason: &RefusalReason) -> String {
     match reason {
-        Refused::NotSmaller { tokens, covered } => format!(
+        RefusalReason::NotSmaller { tokens, covered } => format!(
             "it has {} tokens, what it covers {}",
             words::number(*tokens),
             words::number(*covered)
         ),
-        Refused::Empty => "it says nothing".to_owned(),
-        Refused::OverCap { tokens, tokens_max } => format!(
+        RefusalReason::Empty => "it says nothing".to_owned(),
+        RefusalReason::OverCap { tokens, tokens_max } => format!(
             "it has {} tokens, and may have {}",
             words::number(*tokens),
             words::number(*tokens_max)
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     fn swapped(waited_ms: u64, waited_for: Option<BuildKind>) -> SessionEvent {
-        SessionEvent::Engine(Event::Swapped {
+        SessionEvent::Engine(EngineEvent::Swapped {
             epoch: 1,
             reason: Reason::HardMark,
             version: 1,
@@ -176,9 +176,9 @@ mod tests {
     #[test]
     fn what_is_there_at_once_is_not_told() {
         assert_eq!(
-            line(&SessionEvent::Engine(Event::Compaction {
+            line(&SessionEvent::Engine(EngineEvent::Compaction {
                 id: 1,
-                outcome: throughline::engine::Outcome::Prepared
+                outcome: throughline::engine::CompactionOutcome::Prepared
             })),
             None
         );

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use throughline::agent::builtin::Root;
 use throughline::agent::{Agent, AgentBuilder, AllowAll, Tools};
-use throughline::engine::{BuildKind, Event, Settings};
+use throughline::engine::{BuildKind, CompactionSettings, EngineEvent};
 use throughline::futures::{FutureExt, Stream, StreamExt};
 use throughline::store::{SessionId, SessionInfo, Store};
 use throughline::transcript::formats::request::read_message;
@@ -134,7 +134,7 @@ impl<'a> Talk<'a> {
             if let Some(window) = window {
                 let memory_tokens = self.config.memory_tokens;
                 let configured = session.configure(move |settings| {
-                    let of_window = Settings::new(window);
+                    let of_window = CompactionSettings::new(window);
                     settings.window = window;
                     settings.output_reserve = settings.output_reserve.min(window / 2);
                     settings.memory_tokens_max =
@@ -247,16 +247,16 @@ impl<'a> Talk<'a> {
         loop {
             while let Some(event) = self.past_event() {
                 match event {
-                    SessionEvent::Engine(Event::BuildStarted {
+                    SessionEvent::Engine(EngineEvent::BuildStarted {
                         ticket,
                         kind: BuildKind::Draft,
                         cover,
                         ..
                     }) => draft = Some((ticket, cover)),
                     SessionEvent::Engine(
-                        Event::Failed { ticket, .. }
-                        | Event::Refused { ticket, .. }
-                        | Event::Dropped { ticket, .. },
+                        EngineEvent::Failed { ticket, .. }
+                        | EngineEvent::Refused { ticket, .. }
+                        | EngineEvent::Dropped { ticket, .. },
                     ) => draft = draft.filter(|(of_draft, _)| *of_draft != ticket),
                     _ => {}
                 }

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline::engine::{Mode, Settings};
+use throughline::engine::{CompactionSettings, Mode};
 use throughline::futures::{Stream, StreamExt};
 use throughline::providers::client::Client;
 use throughline::providers::credential::Credential;
@@ -152,7 +152,7 @@ impl Player {
             .max_tokens(ANSWER_TOKENS_MAX)
             .window(window)
             .compactor(ModelCompactor::new(client, MODEL))
-            .settings(move |settings: &mut Settings| settings.mode = way.mode())
+            .settings(move |settings: &mut CompactionSettings| settings.mode = way.mode())
             .start()
             .await
             .map_err(|error| error.to_string())?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use throughline::engine::Outcome;
+use throughline::engine::CompactionOutcome;
 use throughline::{OpenError, Session, SessionError};
 use throughline_transcript::conversation::Conversation;
 use throughline_transcript::convert::{self, Loss};
@@ -101,7 +101,7 @@ struct Imported {
 
 fn tell(
     imported: &Imported,
-    memory: Option<&Outcome>,
+    memory: Option<&CompactionOutcome>,
     is_json: bool,
     console: &Console,
 ) -> Result<(), Failure> {
@@ -116,7 +116,7 @@ fn tell(
             "{messages}; a memory stands for the first {}",
             words::number(imported.covers as u64)
         ),
-        (Some(Outcome::Refused { reason }), None) => {
+        (Some(CompactionOutcome::Refused { reason }), None) => {
             format!("{messages}; no memory is needed yet: {reason}")
         }
         _ => format!("{messages}; a memory is made when it is needed"),

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::Engine;
 use super::build::Keeping;
 use crate::budget::Time;
-use crate::event::{Dropped, Event, Outcome, Reason};
+use crate::event::{CompactionOutcome, DropReason, EngineEvent, Reason};
 use crate::input::{Compaction, Swapping};
 use crate::output::Ticket;
-use crate::settings::Compactor;
+use crate::settings::CompactorChoice;
 use crate::version::{Version, VersionOrigin};
 
 /// A compaction that is under way.
@@ -28,9 +28,9 @@ impl Engine {
                     && (compaction.focus.is_none()
                         || compaction.focus == asked.compaction.focus) =>
             {
-                Outcome::Joined
+                CompactionOutcome::Joined
             }
-            Some(_) => Outcome::Refused {
+            Some(_) => CompactionOutcome::Refused {
                 reason: "another compaction is running".to_owned(),
             },
             None => match self.begin_asked(now, compaction) {
@@ -38,11 +38,11 @@ impl Engine {
                 Some(outcome) => outcome,
             },
         };
-        self.event(Event::Compaction { id, outcome });
+        self.event(EngineEvent::Compaction { id, outcome });
     }
 
     /// Begins a compaction; gives its outcome if that is known at once.
-    fn begin_asked(&mut self, now: Time, compaction: Compaction) -> Option<Outcome> {
+    fn begin_asked(&mut self, now: Time, compaction: Compaction) -> Option<CompactionOutcome> {
         let by = compaction.by;
         if compaction.focus.is_none() {
             if compaction.swapping == Swapping::AtOnce
@@ -59,7 +59,7 @@ impl Engine {
         }
         let gain_max = self.gain_of(self.cut(Keeping::Nothing));
         if gain_max == 0 {
-            return Some(Outcome::Refused {
+            return Some(CompactionOutcome::Refused {
                 reason: "there is nothing to compact".to_owned(),
             });
         }
@@ -68,13 +68,13 @@ impl Engine {
             .into_iter()
             .find(|keeping| self.gain_of(self.cut(*keeping)) >= gain_max / 4)
             .unwrap_or(Keeping::Nothing);
-        self.give_up_builds(Dropped::Cancelled);
+        self.give_up_builds(DropReason::Cancelled);
         // A draft of the same cover that was made before, or without the focus, is not what is asked for.
         self.draft = None;
         let focus = compaction.focus.clone();
         self.order(now, Reason::Asked(by), keeping, focus);
         let Some(running) = &self.drafting else {
-            return Some(Outcome::Refused {
+            return Some(CompactionOutcome::Refused {
                 reason: "no memory can be ordered".to_owned(),
             });
         };
@@ -114,22 +114,22 @@ impl Engine {
                 };
                 self.prepared = Some(version.memory.version);
                 self.ready = Some(version);
-                Outcome::Prepared
+                CompactionOutcome::Prepared
             }
             Swapping::AtOnce => self.adopt_asked(version, Reason::Asked(asked.compaction.by)),
         };
         let id = asked.compaction.id;
-        self.event(Event::Compaction { id, outcome });
+        self.event(EngineEvent::Compaction { id, outcome });
     }
 
-    fn adopt_asked(&mut self, version: &Arc<Version>, reason: Reason) -> Outcome {
+    fn adopt_asked(&mut self, version: &Arc<Version>, reason: Reason) -> CompactionOutcome {
         if self.context_with(version) >= self.context() {
-            return Outcome::Refused {
+            return CompactionOutcome::Refused {
                 reason: "the memory is not smaller than what it stands for".to_owned(),
             };
         }
         let version = self.adopt(Arc::clone(version), reason, None);
-        Outcome::Committed { version }
+        CompactionOutcome::Committed { version }
     }
 
     /// The model has not made the memory of the order.
@@ -145,7 +145,7 @@ impl Engine {
             .draft
             .as_ref()
             .map(|draft| Arc::clone(&draft.version))
-            .filter(|_| self.may_use_drafts() && self.settings.compactor == Compactor::Model);
+            .filter(|_| self.may_use_drafts() && self.settings.compactor == CompactorChoice::Model);
         match draft {
             Some(draft) => {
                 self.fell_back();
@@ -153,7 +153,7 @@ impl Engine {
             }
             None => self.end_asked(
                 ticket,
-                Outcome::Refused {
+                CompactionOutcome::Refused {
                     reason: format!("{why}; the history is kept as it is"),
                 },
             ),
@@ -170,13 +170,13 @@ impl Engine {
             .as_ref()
             .is_some_and(|asked| asked.compaction.swapping == Swapping::AtOnce)
         {
-            self.end_asked(ticket, Outcome::Committed { version });
+            self.end_asked(ticket, CompactionOutcome::Committed { version });
         }
     }
 
-    pub(super) fn end_asked(&mut self, ticket: Ticket, outcome: Outcome) {
+    pub(super) fn end_asked(&mut self, ticket: Ticket, outcome: CompactionOutcome) {
         if let Some(asked) = self.asked.take_if(|asked| asked.ticket == ticket) {
-            self.event(Event::Compaction {
+            self.event(EngineEvent::Compaction {
                 id: asked.compaction.id,
                 outcome,
             });
@@ -184,7 +184,7 @@ impl Engine {
     }
 
     pub(super) fn cancelled(&mut self) {
-        self.give_up_builds(Dropped::Cancelled);
+        self.give_up_builds(DropReason::Cancelled);
         self.wait_no_more();
     }
 }

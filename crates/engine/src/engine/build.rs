@@ -8,11 +8,12 @@ use throughline_transcript::cut::LatestRequest;
 use super::Engine;
 use crate::budget::{Mark, Time};
 use crate::event::{
-    BuildKind, Dropped, Event, Halt, Outcome, Reason, Refused, Skipped, UpdateFailure,
+    BuildKind, CompactionOutcome, DropReason, EngineEvent, Halt, Reason, RefusalReason, SkipReason,
+    UpdateFailure,
 };
 use crate::live::Keep;
-use crate::output::{Order, Output, Plan, Ticket, UpdateOrder};
-use crate::settings::{Compactor, Mode};
+use crate::output::{BuildOrder, Output, Plan, Ticket, UpdateOrder};
+use crate::settings::{CompactorChoice, Mode};
 use crate::version::{Version, VersionOrigin};
 
 /// A memory that is being made.
@@ -24,7 +25,7 @@ pub(super) struct Running {
     pub(super) cover: usize,
     pub(super) at: Time,
     pub(super) reason: Reason,
-    pub(super) order: Order,
+    pub(super) order: BuildOrder,
 }
 
 /// A draft, and what it was made of.
@@ -76,7 +77,7 @@ impl Engine {
             return;
         }
         if !self.order(now, reason, Keeping::Usual, None) && self.gain_max() == 0 {
-            self.skip(reason, Skipped::NothingToCover);
+            self.skip(reason, SkipReason::NothingToCover);
         }
     }
 
@@ -223,7 +224,7 @@ impl Engine {
         let Some(chain) = self.live.chain_at(first) else {
             return false;
         };
-        let order = Order {
+        let order = BuildOrder {
             ticket: self.next_ticket(),
             epoch: self.epoch,
             prior,
@@ -237,7 +238,7 @@ impl Engine {
             .live
             .tokens_from(first)
             .saturating_sub(self.live.tokens_from(cut));
-        self.event(Event::BuildStarted {
+        self.event(EngineEvent::BuildStarted {
             ticket: order.ticket,
             kind: BuildKind::Draft,
             reason,
@@ -268,9 +269,9 @@ impl Engine {
         result: Result<Memory, UpdateFailure>,
     ) {
         let Some(running) = self.drafting.take_if(|running| running.ticket == ticket) else {
-            self.event(Event::Dropped {
+            self.event(EngineEvent::Dropped {
                 ticket,
-                reason: Dropped::NotOrdered,
+                reason: DropReason::NotOrdered,
             });
             return;
         };
@@ -343,7 +344,7 @@ impl Engine {
     fn draft_failed(&mut self, ticket: Ticket, reason: UpdateFailure) {
         self.draft_failures += 1;
         let in_a_row = self.draft_failures;
-        self.event(Event::Failed {
+        self.event(EngineEvent::Failed {
             ticket,
             kind: BuildKind::Draft,
             reason: reason.clone(),
@@ -358,7 +359,7 @@ impl Engine {
         }
         self.end_asked(
             ticket,
-            Outcome::Refused {
+            CompactionOutcome::Refused {
                 reason: reason.message,
             },
         );
@@ -380,23 +381,23 @@ impl Engine {
     }
 
     pub(super) fn wants_model(&self, now: Time) -> bool {
-        self.settings.compactor == Compactor::Model
+        self.settings.compactor == CompactorChoice::Model
             && self.updating.is_none()
             && (self.asked.is_some() || self.rest_until.is_none_or(|until| now >= until))
     }
 
     fn order_update(&mut self, now: Time, drafted: Running, draft: &Arc<Version>) {
-        let order = Order {
+        let order = BuildOrder {
             ticket: self.next_ticket(),
             ..drafted.order
         };
         self.rest_until = None;
         self.model_ordered();
         if std::mem::take(&mut self.is_rest_said) {
-            self.event(Event::Resumed);
+            self.event(EngineEvent::Resumed);
         }
         self.hand_over_asked(drafted.ticket, order.ticket);
-        self.event(Event::BuildStarted {
+        self.event(EngineEvent::BuildStarted {
             ticket: order.ticket,
             kind: BuildKind::Model,
             reason: drafted.reason,
@@ -412,7 +413,7 @@ impl Engine {
             cover: drafted.cover,
             at: now,
             reason: drafted.reason,
-            order: Order {
+            order: BuildOrder {
                 messages: Vec::new(),
                 ..order.clone()
             },
@@ -436,15 +437,15 @@ impl Engine {
         result: Result<Memory, UpdateFailure>,
     ) {
         let Some(running) = self.updating.take_if(|running| running.ticket == ticket) else {
-            self.event(Event::Dropped {
+            self.event(EngineEvent::Dropped {
                 ticket,
-                reason: Dropped::NotOrdered,
+                reason: DropReason::NotOrdered,
             });
             return;
         };
         let kind = BuildKind::Model;
         if running.swaps + 1 < self.swaps {
-            self.drop_late(ticket, Dropped::TwoSwaps);
+            self.drop_late(ticket, DropReason::TwoSwaps);
             return;
         }
         let version = result.and_then(|memory| {
@@ -467,14 +468,14 @@ impl Engine {
         }
     }
 
-    fn drop_late(&mut self, ticket: Ticket, reason: Dropped) {
-        self.event(Event::Dropped { ticket, reason });
-        self.end_asked(ticket, Outcome::Discarded);
+    fn drop_late(&mut self, ticket: Ticket, reason: DropReason) {
+        self.event(EngineEvent::Dropped { ticket, reason });
+        self.end_asked(ticket, CompactionOutcome::Discarded);
     }
 
     fn failed(&mut self, now: Time, ticket: Ticket, reason: UpdateFailure) {
         self.failures += 1;
-        self.event(Event::Failed {
+        self.event(EngineEvent::Failed {
             ticket,
             kind: BuildKind::Model,
             reason: reason.clone(),
@@ -483,7 +484,7 @@ impl Engine {
         self.no_model = Some(reason.clone());
         let mut rest = reason.retry_after_ms;
         if self.failures >= self.settings.failures_max {
-            self.event(Event::Halted(Halt::Failures {
+            self.event(EngineEvent::Halted(Halt::Failures {
                 in_a_row: self.failures,
                 last: reason.clone(),
             }));
@@ -506,8 +507,8 @@ impl Engine {
         memory: Memory,
     ) -> Result<Version, String> {
         let ticket = running.ticket;
-        let refused = |engine: &mut Self, reason: Refused, said: &str| {
-            engine.event(Event::Refused {
+        let refused = |engine: &mut Self, reason: RefusalReason, said: &str| {
+            engine.event(EngineEvent::Refused {
                 ticket,
                 kind,
                 reason,
@@ -517,12 +518,12 @@ impl Engine {
         if memory.cover.messages != running.cover {
             return refused(
                 self,
-                Refused::OtherCover,
+                RefusalReason::OtherCover,
                 "the memory stands for other messages than were asked for",
             );
         }
         if memory.items.is_empty() {
-            return refused(self, Refused::Empty, "the memory says nothing");
+            return refused(self, RefusalReason::Empty, "the memory says nothing");
         }
         let origin = match kind {
             BuildKind::Draft => VersionOrigin::Draft,
@@ -534,9 +535,9 @@ impl Engine {
             .chain_at(running.cover)
             .is_some_and(|chain| version.fits(chain));
         if !fits {
-            self.event(Event::Dropped {
+            self.event(EngineEvent::Dropped {
                 ticket,
-                reason: Dropped::HistoryChanged,
+                reason: DropReason::HistoryChanged,
             });
             return Err("the history has changed since".to_owned());
         }
@@ -552,7 +553,7 @@ impl Engine {
                     None => {
                         return refused(
                             self,
-                            Refused::OverCap { tokens, tokens_max },
+                            RefusalReason::OverCap { tokens, tokens_max },
                             "the memory is larger than it may be",
                         );
                     }
@@ -564,7 +565,7 @@ impl Engine {
                 .tokens()
                 .saturating_sub(self.live.tokens_from(running.cover));
         if version.tokens >= covered {
-            let reason = Refused::NotSmaller {
+            let reason = RefusalReason::NotSmaller {
                 tokens: version.tokens,
                 covered,
             };
@@ -578,7 +579,7 @@ impl Engine {
         if kind == BuildKind::Model {
             self.pace.updated(took_ms);
         }
-        self.event(Event::Built {
+        self.event(EngineEvent::Built {
             ticket,
             kind,
             cover: running.cover,
@@ -596,20 +597,20 @@ impl Engine {
         version
     }
 
-    pub(super) fn give_up_update(&mut self, reason: Dropped) {
+    pub(super) fn give_up_update(&mut self, reason: DropReason) {
         if let Some(running) = self.updating.take() {
             self.outputs.push_back(Output::CancelUpdate(running.ticket));
             self.drop_late(running.ticket, reason);
         }
     }
 
-    pub(super) fn give_up_draft(&mut self, reason: Dropped) {
+    pub(super) fn give_up_draft(&mut self, reason: DropReason) {
         if let Some(running) = self.drafting.take() {
             self.drop_late(running.ticket, reason);
         }
     }
 
-    pub(super) fn give_up_builds(&mut self, reason: Dropped) {
+    pub(super) fn give_up_builds(&mut self, reason: DropReason) {
         self.give_up_update(reason);
         self.give_up_draft(reason);
     }

@@ -9,10 +9,10 @@ use throughline_transcript::usage::ContextSize;
 
 use super::{Engine, SinceSwap};
 use crate::budget::Time;
-use crate::event::{Dropped, Event, Halt};
-use crate::input::Before;
+use crate::event::{DropReason, EngineEvent, Halt};
+use crate::input::PreviousEpoch;
 use crate::live::{Live, Request, recount};
-use crate::output::{Adoption, Output};
+use crate::output::{MemoryAdoption, Output};
 use crate::phase::PhaseDetector;
 use crate::version::{Adopted, Past, Version};
 
@@ -48,7 +48,7 @@ impl Engine {
             return;
         };
         if ContextMeter::seems_cut(estimated, context.prompt) {
-            self.event(Event::SeemsCut {
+            self.event(EngineEvent::SeemsCut {
                 estimated,
                 reported: context.prompt,
             });
@@ -75,7 +75,7 @@ impl Engine {
             && window < known
         {
             self.window_learned = Some(window);
-            self.event(Event::WindowLearned { window });
+            self.event(EngineEvent::WindowLearned { window });
         }
         self.undone_at = None;
         self.look_again();
@@ -87,7 +87,7 @@ impl Engine {
         }
         if messages < self.live.first() {
             // What is left is known to the store only.
-            self.give_up_builds(Dropped::HistoryChanged);
+            self.give_up_builds(DropReason::HistoryChanged);
             self.waiting = None;
             self.outputs.push_back(Output::Reload { messages });
             return;
@@ -103,15 +103,15 @@ impl Engine {
         // What was ordered for the messages that are left is still good.
         let is_hit = |running: &super::build::Running| running.cover > messages;
         if self.updating.as_ref().is_some_and(is_hit) {
-            self.give_up_update(Dropped::HistoryChanged);
+            self.give_up_update(DropReason::HistoryChanged);
         }
         if self.drafting.as_ref().is_some_and(is_hit) {
-            self.give_up_draft(Dropped::HistoryChanged);
+            self.give_up_draft(DropReason::HistoryChanged);
         }
     }
 
     pub(super) fn cleared(&mut self) {
-        self.give_up_builds(Dropped::HistoryChanged);
+        self.give_up_builds(DropReason::HistoryChanged);
         self.live = Live::new(0, Chain::new().digest());
         self.phases = PhaseDetector::default();
         self.ready = None;
@@ -129,8 +129,8 @@ impl Engine {
         self.history_changed();
     }
 
-    fn no_memory(&self) -> Adoption {
-        Adoption {
+    fn no_memory(&self) -> MemoryAdoption {
+        MemoryAdoption {
             epoch: self.epoch,
             version: None,
             cover: 0,
@@ -156,7 +156,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn before(&mut self, before: Before) {
+    pub(super) fn before(&mut self, before: PreviousEpoch) {
         let first = before.version.as_ref().map_or(0, Version::cover);
         let mut past = Live::new(first, before.chain);
         for message in before.messages {
@@ -176,7 +176,7 @@ impl Engine {
             .quoted
             .map(|(first, messages)| Request::of(first, &messages));
         let adopted = before.version.map(|version| {
-            let adoption = Adoption {
+            let adoption = MemoryAdoption {
                 epoch: self.epoch,
                 version: Some(version.memory.version),
                 cover: first,
@@ -200,13 +200,13 @@ impl Engine {
         let Some(past) = self.past.take() else {
             return;
         };
-        self.give_up_builds(Dropped::HistoryChanged);
+        self.give_up_builds(DropReason::HistoryChanged);
         self.live
             .join_front(past.first, past.chain, past.messages, past.facts);
         self.begin_epoch();
         self.thinking_from = self.live.end();
         self.adopted = past.adopted.map(|adopted| Adopted {
-            adoption: Adoption {
+            adoption: MemoryAdoption {
                 epoch: self.epoch,
                 at_messages: self.live.end(),
                 ..adopted.adoption
@@ -223,7 +223,7 @@ impl Engine {
         self.ordered_at = self.undone_at;
         self.adopt_as_it_is();
         let (epoch, tokens) = (self.epoch, self.context());
-        self.event(Event::Undone { epoch, tokens });
+        self.event(EngineEvent::Undone { epoch, tokens });
     }
 
     /// System prompt, tools or model are others now: reasoning from before has no place behind them. What the memory

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use super::Engine;
 use super::build::Keeping;
 use crate::budget::Time;
-use crate::event::{BuildKind, Event, Halt, Reason, Skipped, UpdateFailure};
-use crate::output::{Output, Waited};
-use crate::settings::{Compactor, Mode};
+use crate::event::{BuildKind, EngineEvent, Halt, Reason, SkipReason, UpdateFailure};
+use crate::output::{AwaitedBuild, Output};
+use crate::settings::{CompactorChoice, Mode};
 use crate::version::{Version, VersionOrigin};
 
 /// A request that waits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     since: Time,
-    waited: Waited,
+    waited: AwaitedBuild,
     rounds: u8,
 }
 
@@ -78,7 +78,7 @@ impl Engine {
             message: "no memory by the model is ready".to_owned(),
             retry_after_ms: None,
         });
-        self.event(Event::FellBack { reason });
+        self.event(EngineEvent::FellBack { reason });
     }
 
     fn answer(&mut self, now: Time, waiting: Option<Waiting>, rounds: u8) {
@@ -150,7 +150,7 @@ impl Engine {
         let before = self.context();
         self.skip(
             reason,
-            Skipped::TooLittleGain {
+            SkipReason::TooLittleGain {
                 before,
                 after: before,
             },
@@ -230,7 +230,7 @@ impl Engine {
     /// after it.
     fn is_stopgap(&self, version: &Version) -> bool {
         version.origin == VersionOrigin::Draft
-            && self.settings.compactor == Compactor::Model
+            && self.settings.compactor == CompactorChoice::Model
             && !self.is_catch_up()
     }
 
@@ -303,7 +303,7 @@ impl Engine {
             }
             Some(version) => {
                 let after = self.context_with(&version);
-                self.skip(reason, Skipped::TooLittleGain { before, after });
+                self.skip(reason, SkipReason::TooLittleGain { before, after });
                 self.stop(Halt::NoGain { before, after });
             }
             None if !can_gain => {
@@ -311,13 +311,13 @@ impl Engine {
                 self.skip(
                     reason,
                     match gain_max {
-                        0 => Skipped::NothingToCover,
-                        _ => Skipped::TooLittleGain { before, after },
+                        0 => SkipReason::NothingToCover,
+                        _ => SkipReason::TooLittleGain { before, after },
                     },
                 );
                 self.stop(Halt::NoGain { before, after });
             }
-            None => self.skip(reason, Skipped::NotReady),
+            None => self.skip(reason, SkipReason::NotReady),
         }
         self.must_shrink = false;
         Swap::NotDone
@@ -388,7 +388,7 @@ impl Engine {
         let Some(running) = &self.drafting else {
             return self.wait_for_model(since, rounds, model_left_ms);
         };
-        let waited = Waited {
+        let waited = AwaitedBuild {
             ticket: running.ticket,
             kind: BuildKind::Draft,
         };
@@ -401,7 +401,7 @@ impl Engine {
         let Some(running) = self.updating.as_ref().filter(|_| left_ms > 0) else {
             return false;
         };
-        let waited = Waited {
+        let waited = AwaitedBuild {
             ticket: running.ticket,
             kind: BuildKind::Model,
         };
@@ -409,7 +409,7 @@ impl Engine {
         true
     }
 
-    fn wait(&mut self, since: Time, waited: Waited, rounds: u8, at_most_ms: u64) {
+    fn wait(&mut self, since: Time, waited: AwaitedBuild, rounds: u8, at_most_ms: u64) {
         self.waiting = Some(Waiting {
             since,
             waited,

@@ -8,7 +8,7 @@ use crate::version::Version;
 
 /// Where a session stands, for people and dashboards.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
+pub struct SessionStatus {
     /// Tokens of the next request, estimated and corrected.
     pub tokens: u64,
     /// The part of it that is system prompt and tools.
@@ -59,9 +59,9 @@ pub struct Preview {
 impl Engine {
     /// Where the session stands.
     #[must_use]
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> SessionStatus {
         let budget = self.budget();
-        Status {
+        SessionStatus {
             tokens: self.context(),
             overhead: self.overhead_tokens,
             memory: self.adopted.as_ref().map_or(0, |adopted| adopted.tokens),

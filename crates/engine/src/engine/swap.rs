@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{Engine, SinceSwap};
-use crate::event::{BuildKind, Dropped, Event, Reason};
-use crate::output::{Adoption, Output};
+use crate::event::{BuildKind, DropReason, EngineEvent, Reason};
+use crate::output::{MemoryAdoption, Output};
 use crate::version::{Adopted, Past, Version, VersionOrigin};
 
 impl Engine {
@@ -34,7 +34,7 @@ impl Engine {
         }
         self.begin_epoch();
         self.swaps += 1;
-        let adoption = Adoption {
+        let adoption = MemoryAdoption {
             epoch: self.epoch,
             version: Some(version.memory.version),
             cover,
@@ -65,7 +65,7 @@ impl Engine {
             None => (0, None),
         };
         self.outputs.push_back(Output::Adopt(adoption));
-        self.event(Event::Swapped {
+        self.event(EngineEvent::Swapped {
             epoch: self.epoch,
             reason,
             version: version.memory.version,
@@ -120,9 +120,9 @@ impl Engine {
         for (ticket, is_update) in overtaken {
             self.asked_is_overtaken(ticket);
             if is_update {
-                self.give_up_update(Dropped::Overtaken);
+                self.give_up_update(DropReason::Overtaken);
             } else {
-                self.give_up_draft(Dropped::Overtaken);
+                self.give_up_draft(DropReason::Overtaken);
             }
         }
     }

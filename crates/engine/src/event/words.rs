@@ -4,13 +4,16 @@ use std::fmt;
 
 use throughline_transcript::text::grouped;
 
-use super::{BuildKind, Dropped, Event, Halt, Outcome, Reason, Refused, Skipped, UpdateFailure};
-use crate::input::By;
+use super::{
+    BuildKind, CompactionOutcome, DropReason, EngineEvent, Halt, Reason, RefusalReason, SkipReason,
+    UpdateFailure,
+};
+use crate::input::Requester;
 use crate::phase::Phase;
 use crate::version::VersionOrigin;
 
 /// Each event has a sentence here. (A chat has shorter ones of its own, for those that its user cares about.)
-impl fmt::Display for Event {
+impl fmt::Display for EngineEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BuildStarted {
@@ -129,7 +132,7 @@ impl fmt::Display for Event {
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for RefusalReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotSmaller { tokens, covered } => write!(
@@ -150,7 +153,7 @@ impl fmt::Display for Refused {
     }
 }
 
-impl fmt::Display for Dropped {
+impl fmt::Display for DropReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::HistoryChanged => "the conversation that it was made of has changed",
@@ -162,7 +165,7 @@ impl fmt::Display for Dropped {
     }
 }
 
-impl fmt::Display for Skipped {
+impl fmt::Display for SkipReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NothingToCover => {
@@ -203,7 +206,7 @@ impl fmt::Display for Halt {
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for CompactionOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Committed { version } => write!(f, "version {version} is swapped in"),
@@ -273,9 +276,9 @@ fn why(reason: Reason) -> String {
         Reason::Cold => "the provider's cache has gone cold".to_owned(),
         Reason::Pays => "it costs less than going on".to_owned(),
         Reason::Asked(by) => match by {
-            By::User => "the user asked for it",
-            By::Caller => "the program asked for it",
-            By::Model => "the model asked for it",
+            Requester::User => "the user asked for it",
+            Requester::Caller => "the program asked for it",
+            Requester::Model => "the model asked for it",
         }
         .to_owned(),
         Reason::Given => "a memory was given".to_owned(),
@@ -310,7 +313,7 @@ mod tests {
     use crate::output::Ticket;
 
     #[track_caller]
-    fn check(event: Event, expected: &str) {
+    fn check(event: EngineEvent, expected: &str) {
         assert_eq!(event.to_string(), expected);
     }
 
@@ -328,7 +331,7 @@ mod tests {
             retry_after_ms: None,
         };
         check(
-            Event::BuildStarted {
+            EngineEvent::BuildStarted {
                 ticket,
                 kind: BuildKind::Model,
                 reason: Reason::SoftMark,
@@ -338,7 +341,7 @@ mod tests {
             "a model begins a memory of 12 messages with 4,200 tokens of new text: the soft mark is passed",
         );
         check(
-            Event::Built {
+            EngineEvent::Built {
                 ticket,
                 kind: BuildKind::Draft,
                 cover: 1,
@@ -348,10 +351,10 @@ mod tests {
             "code has made a memory of 1 message: 1 token in 3 ms",
         );
         check(
-            Event::Refused {
+            EngineEvent::Refused {
                 ticket,
                 kind: BuildKind::Model,
-                reason: Refused::NotSmaller {
+                reason: RefusalReason::NotSmaller {
                     tokens: 900,
                     covered: 1_800,
                 },
@@ -359,7 +362,7 @@ mod tests {
             "the memory that a model made is not used: it has 900 tokens, and what it stands for has 1,800",
         );
         check(
-            Event::Failed {
+            EngineEvent::Failed {
                 ticket,
                 kind: BuildKind::Model,
                 reason: failure.clone(),
@@ -368,14 +371,14 @@ mod tests {
             "a model has made no memory: the provider is overloaded; not again before 30,000 ms (2 times in a row)",
         );
         check(
-            Event::Dropped {
+            EngineEvent::Dropped {
                 ticket,
-                reason: Dropped::HistoryChanged,
+                reason: DropReason::HistoryChanged,
             },
             "a memory that was ordered is not used: the conversation that it was made of has changed",
         );
         check(
-            Event::Swapped {
+            EngineEvent::Swapped {
                 epoch: 3,
                 reason: Reason::Phase(Phase::Commit),
                 version: 4,
@@ -389,62 +392,65 @@ mod tests {
             "version 4, made by a model, stands for 1,000 messages from now on: 8,000 tokens instead of 1,234,567, because a commit was made; the request waited 12 ms for code",
         );
         check(
-            Event::Skipped {
+            EngineEvent::Skipped {
                 due: Reason::HardMark,
-                reason: Skipped::NothingToCover,
+                reason: SkipReason::NothingToCover,
             },
             "no swap, although the hard mark is passed: there is no message that a memory could stand for",
         );
         check(
-            Event::FellBack { reason: quiet },
+            EngineEvent::FellBack { reason: quiet },
             "the memory that code made takes the place of the model's: empty",
         );
         check(
-            Event::Halted(Halt::Failures {
+            EngineEvent::Halted(Halt::Failures {
                 in_a_row: 3,
                 last: failure,
             }),
             "nothing is compacted until something changes: the model has failed 3 times in a row, at last with: the provider is overloaded; not again before 30,000 ms",
         );
         check(
-            Event::Halted(Halt::Overhead {
+            EngineEvent::Halted(Halt::Overhead {
                 overhead: 9_000,
                 limit: 8_000,
             }),
             "nothing is compacted until something changes: system prompt and tools alone have 9,000 tokens of the 8,000 that fit",
         );
-        check(Event::Resumed, "something has changed: compaction goes on");
         check(
-            Event::Undone {
+            EngineEvent::Resumed,
+            "something has changed: compaction goes on",
+        );
+        check(
+            EngineEvent::Undone {
                 epoch: 4,
                 tokens: 20_000,
             },
             "the last swap is taken back: the context has 20,000 tokens",
         );
         check(
-            Event::WindowLearned { window: 32_768 },
+            EngineEvent::WindowLearned { window: 32_768 },
             "the provider says that the window has 32,768 tokens",
         );
         check(
-            Event::SeemsCut {
+            EngineEvent::SeemsCut {
                 estimated: 9_000,
                 reported: 2_048,
             },
             "the provider counts 2,048 tokens where about 9,000 were sent: it seems to cut long prompts, and its count is not used",
         );
         check(
-            Event::Compaction {
+            EngineEvent::Compaction {
                 id: 1,
-                outcome: Outcome::Refused {
+                outcome: CompactionOutcome::Refused {
                     reason: "nothing can be covered".to_owned(),
                 },
             },
             "what was asked for: not done: nothing can be covered",
         );
         check(
-            Event::Compaction {
+            EngineEvent::Compaction {
                 id: 1,
-                outcome: Outcome::Committed { version: 2 },
+                outcome: CompactionOutcome::Committed { version: 2 },
             },
             "what was asked for: version 2 is swapped in",
         );

@@ -1,8 +1,8 @@
 //! Compactions that somebody asks for: focus, joining, cancelling, previews, undo, pins, edits.
 
 use throughline_engine::{
-    Before, BuildKind, Compactor, Dropped, Event, Input, Mark, Mode, Outcome, Pin, Reason,
-    Settings, Skipped, Swapping, VersionOrigin,
+    BuildKind, CompactionOutcome, CompactionSettings, CompactorChoice, DropReason, EngineEvent,
+    Input, Mark, Mode, Pin, PreviousEpoch, Reason, SkipReason, Swapping, VersionOrigin,
 };
 use throughline_memory::document::{Entry, Memory};
 use throughline_transcript::digest::prefix_digests;
@@ -12,8 +12,8 @@ use super::said::prose;
 use super::world::{World, settings};
 
 /// A conversation of some 4,000 tokens in a window of 60,000.
-fn talk(compactor: Compactor) -> World {
-    let mut world = World::new(Settings {
+fn talk(compactor: CompactorChoice) -> World {
+    let mut world = World::new(CompactionSettings {
         compactor,
         keep: Mark::Tokens(500),
         ..settings(60_000)
@@ -29,15 +29,18 @@ fn more(world: &mut World, seeds: std::ops::Range<u64>) {
 }
 
 #[track_caller]
-fn is_committed(outcome: &Outcome) {
-    assert!(matches!(outcome, Outcome::Committed { .. }), "{outcome:?}");
+fn is_committed(outcome: &CompactionOutcome) {
+    assert!(
+        matches!(outcome, CompactionOutcome::Committed { .. }),
+        "{outcome:?}"
+    );
 }
 
 #[test]
 fn it_is_swapped_in_as_soon_as_it_is_ready() {
     for (compactor, origin) in [
-        (Compactor::Extractive, VersionOrigin::Draft),
-        (Compactor::Model, VersionOrigin::Model),
+        (CompactorChoice::Extractive, VersionOrigin::Draft),
+        (CompactorChoice::Model, VersionOrigin::Model),
     ] {
         let mut world = talk(compactor);
         let id = world.compact(Some("keep numbers"), Swapping::AtOnce);
@@ -54,12 +57,18 @@ fn it_is_swapped_in_as_soon_as_it_is_ready() {
 fn with_nothing_to_compact_nothing_changes() {
     let mut world = World::new(settings(60_000));
     let id = world.compact(None, Swapping::AtOnce);
-    assert!(matches!(world.outcome(id), Outcome::Refused { .. }));
+    assert!(matches!(
+        world.outcome(id),
+        CompactionOutcome::Refused { .. }
+    ));
     world.user("Hello.");
     let id = world.compact(Some("anything"), Swapping::AtOnce);
-    assert!(matches!(world.outcome(id), Outcome::Refused { .. }));
+    assert!(matches!(
+        world.outcome(id),
+        CompactionOutcome::Refused { .. }
+    ));
     assert!(world.draft_orders.is_empty() && world.adoption.is_none());
-    let mut world = talk(Compactor::Extractive);
+    let mut world = talk(CompactorChoice::Extractive);
     let id = world.compact(None, Swapping::AtOnce);
     is_committed(&world.outcome(id));
     let adoption = world.adoption.clone();
@@ -68,7 +77,10 @@ fn with_nothing_to_compact_nothing_changes() {
         world.compact(None, Swapping::AtOnce);
     }
     let id = world.compact(None, Swapping::AtOnce);
-    assert!(matches!(world.outcome(id), Outcome::Refused { .. }));
+    assert!(matches!(
+        world.outcome(id),
+        CompactionOutcome::Refused { .. }
+    ));
     assert!(adoption.is_some());
 }
 
@@ -87,16 +99,19 @@ fn an_answered_request_may_be_covered_and_is_not_taken_up_again() {
 
 #[test]
 fn one_at_a_time() {
-    let mut world = talk(Compactor::Model);
+    let mut world = talk(CompactorChoice::Model);
     let first = world.compact(Some("numbers"), Swapping::AtOnce);
     let same = world.compact(Some("numbers"), Swapping::AtOnce);
     let any = world.compact(None, Swapping::AtOnce);
     let other = world.compact(Some("names"), Swapping::AtOnce);
     world.wait(60_000);
     is_committed(&world.outcome(first));
-    assert_eq!(world.outcome(same), Outcome::Joined);
-    assert_eq!(world.outcome(any), Outcome::Joined);
-    assert!(matches!(world.outcome(other), Outcome::Refused { .. }));
+    assert_eq!(world.outcome(same), CompactionOutcome::Joined);
+    assert_eq!(world.outcome(any), CompactionOutcome::Joined);
+    assert!(matches!(
+        world.outcome(other),
+        CompactionOutcome::Refused { .. }
+    ));
     assert_eq!(world.swaps(), 1);
     assert_eq!(world.update_orders.len(), 1);
 }
@@ -104,7 +119,7 @@ fn one_at_a_time() {
 #[test]
 fn what_the_background_makes_is_joined_or_gives_way_to_a_focus() {
     for focus in [None, Some("numbers")] {
-        let mut world = talk(Compactor::Model);
+        let mut world = talk(CompactorChoice::Model);
         world.configure(|settings| settings.soft = Mark::Tokens(3_000));
         world.turn("One more.", &prose(9, 300));
         assert_eq!(world.update_orders.len(), 1);
@@ -121,20 +136,20 @@ fn what_the_background_makes_is_joined_or_gives_way_to_a_focus() {
 #[test]
 fn a_cancelled_one_is_discarded_and_a_late_answer_dropped() {
     for is_rude in [false, true] {
-        let mut world = talk(Compactor::Model);
+        let mut world = talk(CompactorChoice::Model);
         world.is_rude = is_rude;
         let id = world.compact(None, Swapping::AtOnce);
         world.input(Input::Cancel);
         world.wait(60_000);
-        assert_eq!(world.outcome(id), Outcome::Discarded);
+        assert_eq!(world.outcome(id), CompactionOutcome::Discarded);
         assert_eq!(world.swaps(), 0);
         assert_eq!(world.cancelled.len(), 1);
         assert!(world.kept.is_empty());
         let late = world.count(|event| {
             matches!(
                 event,
-                Event::Dropped {
-                    reason: Dropped::NotOrdered,
+                EngineEvent::Dropped {
+                    reason: DropReason::NotOrdered,
                     ..
                 }
             )
@@ -145,9 +160,9 @@ fn a_cancelled_one_is_discarded_and_a_late_answer_dropped() {
 
 #[test]
 fn a_request_that_waits_goes_when_the_compaction_is_cancelled() {
-    let mut world = World::new(Settings {
+    let mut world = World::new(CompactionSettings {
         mode: Mode::Traditional,
-        compactor: Compactor::Model,
+        compactor: CompactorChoice::Model,
         threshold: Mark::Tokens(3_000),
         ..settings(20_000)
     });
@@ -162,7 +177,7 @@ fn a_request_that_waits_goes_when_the_compaction_is_cancelled() {
 
 #[test]
 fn without_the_model_the_draft_is_swapped_in_and_it_is_said() {
-    let mut world = talk(Compactor::Model);
+    let mut world = talk(CompactorChoice::Model);
     world.model = Model::Fails("overloaded", None);
     let id = world.compact(None, Swapping::AtOnce);
     world.wait(60_000);
@@ -170,17 +185,17 @@ fn without_the_model_the_draft_is_swapped_in_and_it_is_said() {
     assert_eq!(world.engine.memory().unwrap().origin, VersionOrigin::Draft);
     assert!(world.events.iter().any(|event| matches!(
         event,
-        Event::FellBack { reason } if reason.class == "overloaded"
+        EngineEvent::FellBack { reason } if reason.class == "overloaded"
     )));
 }
 
 #[test]
 fn a_preview_is_looked_at_and_then_swapped_in() {
-    for compactor in [Compactor::Extractive, Compactor::Model] {
+    for compactor in [CompactorChoice::Extractive, CompactorChoice::Model] {
         let mut world = talk(compactor);
         let id = world.compact(Some("numbers"), Swapping::Preview);
         world.wait(60_000);
-        assert_eq!(world.outcome(id), Outcome::Prepared);
+        assert_eq!(world.outcome(id), CompactionOutcome::Prepared);
         assert_eq!(world.swaps(), 0);
         let preview = world.engine.preview().unwrap();
         assert_eq!(preview.covers.0, 0);
@@ -190,7 +205,7 @@ fn a_preview_is_looked_at_and_then_swapped_in() {
         let id = world.compact(None, Swapping::AtOnce);
         assert_eq!(
             world.outcome(id),
-            Outcome::Committed {
+            CompactionOutcome::Committed {
                 version: preview.version.memory.version
             }
         );
@@ -201,7 +216,7 @@ fn a_preview_is_looked_at_and_then_swapped_in() {
 
 #[test]
 fn a_preview_says_what_it_drops() {
-    let mut world = talk(Compactor::Extractive);
+    let mut world = talk(CompactorChoice::Extractive);
     world.compact(None, Swapping::AtOnce);
     more(&mut world, 10..20);
     world.compact(None, Swapping::Preview);
@@ -239,7 +254,7 @@ fn undo_brings_back_what_was_and_does_not_swap_again() {
     assert_eq!((status.cover, status.version), (0, None));
     assert!(status.tokens > before.tokens && status.epoch > before.epoch);
     assert_eq!(
-        world.count(|event| matches!(event, Event::Undone { .. })),
+        world.count(|event| matches!(event, EngineEvent::Undone { .. })),
         1
     );
     let sent = world.turn("Short.", "Yes.");
@@ -255,7 +270,7 @@ fn undo_brings_back_what_was_and_does_not_swap_again() {
 
 #[test]
 fn undo_of_the_second_swap_brings_back_the_first_memory() {
-    let mut world = talk(Compactor::Extractive);
+    let mut world = talk(CompactorChoice::Extractive);
     world.compact(None, Swapping::AtOnce);
     let first = world.memory().clone();
     more(&mut world, 10..14);
@@ -273,14 +288,14 @@ fn undo_of_the_second_swap_brings_back_the_first_memory() {
 
 #[test]
 fn what_was_before_a_swap_can_be_told_after_a_restart_if_it_fits() {
-    let mut world = talk(Compactor::Extractive);
+    let mut world = talk(CompactorChoice::Extractive);
     world.compact(None, Swapping::AtOnce);
     let first = world.engine.memory().unwrap().as_ref().clone();
     more(&mut world, 10..14);
     world.compact(None, Swapping::AtOnce);
     let (from, to) = (first.cover(), world.engine.status().cover);
     assert!(from < to);
-    let fitting = Before {
+    let fitting = PreviousEpoch {
         version: Some(first.clone()),
         quoted: None,
         chain: prefix_digests(&world.archive)[from - 1],
@@ -288,19 +303,19 @@ fn what_was_before_a_swap_can_be_told_after_a_restart_if_it_fits() {
     };
     world.restart();
     let others = [
-        Before {
+        PreviousEpoch {
             messages: world.archive[from..to - 1].to_vec(),
             ..fitting.clone()
         },
-        Before {
+        PreviousEpoch {
             messages: world.archive[from + 1..to + 1].to_vec(),
             ..fitting.clone()
         },
-        Before {
+        PreviousEpoch {
             chain: prefix_digests(&world.archive)[from],
             ..fitting.clone()
         },
-        Before {
+        PreviousEpoch {
             version: None,
             ..fitting.clone()
         },
@@ -335,7 +350,7 @@ fn says(memory: &Memory, text: &str) -> usize {
 
 #[test]
 fn pins_before_during_and_after_a_build_are_in_the_next_memory() {
-    let mut world = talk(Compactor::Model);
+    let mut world = talk(CompactorChoice::Model);
     world.input(pin("p1", "The port is 8431.", 2));
     let id = world.compact(None, Swapping::AtOnce);
     world.input(pin("p2", "Deploys are on Mondays.", 8));
@@ -370,7 +385,7 @@ fn pins_before_during_and_after_a_build_are_in_the_next_memory() {
 
 #[test]
 fn a_memory_that_a_person_edited_takes_the_place_and_its_edits_stay() {
-    let mut world = talk(Compactor::Model);
+    let mut world = talk(CompactorChoice::Model);
     world.user("Never touch folder vendor, please.");
     world.request();
     world.answered("I will not.");
@@ -402,7 +417,7 @@ fn a_memory_that_a_person_edited_takes_the_place_and_its_edits_stay() {
 
 #[test]
 fn a_memory_of_another_history_is_not_taken() {
-    let mut world = talk(Compactor::Extractive);
+    let mut world = talk(CompactorChoice::Extractive);
     world.compact(None, Swapping::Preview);
     let mut memory = world.engine.preview().unwrap().version.memory.clone();
     memory.cover.digest = "0".repeat(64);
@@ -410,17 +425,17 @@ fn a_memory_of_another_history_is_not_taken() {
     assert_eq!(world.swaps(), 0);
     assert!(world.events.iter().any(|event| matches!(
         event,
-        Event::Skipped {
+        EngineEvent::Skipped {
             due: Reason::Given,
-            reason: Skipped::NothingToCover
+            reason: SkipReason::NothingToCover
         }
     )));
 }
 
 #[test]
 fn a_compaction_that_a_swap_overtakes_is_committed() {
-    let mut world = World::new(Settings {
-        compactor: Compactor::Model,
+    let mut world = World::new(CompactionSettings {
+        compactor: CompactorChoice::Model,
         ..settings(20_000)
     });
     world.latency_ms = 10_000_000;
@@ -433,7 +448,7 @@ fn a_compaction_that_a_swap_overtakes_is_committed() {
 
 #[test]
 fn an_answer_that_was_asked_for_before_a_swap_keeps_no_reasoning_after_it() {
-    let mut world = World::new(Settings {
+    let mut world = World::new(CompactionSettings {
         binds_thinking: true,
         keep: Mark::Tokens(500),
         ..settings(60_000)

@@ -1,8 +1,8 @@
 //! Histories that are known to go wrong elsewhere, with their right outcome.
 
 use throughline_engine::{
-    Compactor, EconomyRule, Event, Fallback, Halt, Input, Mark, Outcome, Settings, Swapping,
-    UpdateFailure,
+    CompactionOutcome, CompactionSettings, CompactorChoice, EconomyRule, EngineEvent, Fallback,
+    Halt, Input, Mark, Swapping, UpdateFailure,
 };
 use throughline_transcript::check::{CheckOptions, Profile, check_text};
 use throughline_transcript::cut::TailBegins;
@@ -15,7 +15,7 @@ use super::said::prose;
 use super::world::{Sent, World, settings};
 
 /// A window of 8,000 without a reserve; compaction from the half on.
-fn half_full() -> Settings {
+fn half_full() -> CompactionSettings {
     let mut settings = settings(8_000);
     settings.output_reserve = 0;
     settings.hard = Mark::Permille(500);
@@ -147,7 +147,7 @@ fn c03_a_parallel_batch_is_one_unit() {
     for keep in [1, 30, 45, 60, 400] {
         world = World::on(
             wire,
-            Settings {
+            CompactionSettings {
                 keep: Mark::Tokens(keep),
                 ..half_full()
             },
@@ -215,7 +215,7 @@ fn c11_strict_alternation() {
     let wire = Wire::OpenAiChat;
     let mut world = World::on(
         wire,
-        Settings {
+        CompactionSettings {
             tail_begins: TailBegins::WithUser,
             keep: Mark::Tokens(100),
             ..half_full()
@@ -252,7 +252,7 @@ fn c11_strict_alternation() {
 fn c20_bodies_stay_below_the_limit_although_tokens_are_few() {
     // A tenth of the provider's 32 MB, and of what screenshots have.
     const LIMIT: u64 = 3_200 * 1024;
-    let mut world = World::new(Settings {
+    let mut world = World::new(CompactionSettings {
         body_bytes_max: Some(LIMIT),
         ..settings(200_000)
     });
@@ -271,14 +271,17 @@ fn c20_bodies_stay_below_the_limit_although_tokens_are_few() {
         world.answered(&format!("Seen {shot}."));
     }
     assert!((2..=6).contains(&world.swaps()), "{}", world.swaps());
-    assert_eq!(world.count(|event| matches!(event, Event::Halted(_))), 0);
+    assert_eq!(
+        world.count(|event| matches!(event, EngineEvent::Halted(_))),
+        0
+    );
     assert!(world.waits.is_empty());
 }
 
 #[test]
 fn c23_overhead_above_the_trigger_is_said_once() {
-    for compactor in [Compactor::Extractive, Compactor::Model] {
-        let mut world = World::new(Settings {
+    for compactor in [CompactorChoice::Extractive, CompactorChoice::Model] {
+        let mut world = World::new(CompactionSettings {
             hard: Mark::Tokens(16_000),
             compactor,
             ..settings(20_000)
@@ -298,7 +301,7 @@ fn c23_overhead_above_the_trigger_is_said_once() {
         assert_eq!(
             world.count(|event| matches!(
                 event,
-                Event::Halted(Halt::Overhead {
+                EngineEvent::Halted(Halt::Overhead {
                     overhead: 17_800,
                     ..
                 })
@@ -314,8 +317,8 @@ fn c23_overhead_above_the_trigger_is_said_once() {
 
 #[test]
 fn c30_messages_after_the_mark_stay_word_for_word() {
-    let mut world = World::new(Settings {
-        compactor: Compactor::Model,
+    let mut world = World::new(CompactionSettings {
+        compactor: CompactorChoice::Model,
         soft: Mark::Tokens(1_500),
         hard: Mark::Tokens(1_900),
         keep: Mark::Tokens(100),
@@ -349,8 +352,8 @@ fn c30_messages_after_the_mark_stay_word_for_word() {
 
 #[test]
 fn c32_appends_and_a_clear_while_compactions_run() {
-    let mut world = World::new(Settings {
-        compactor: Compactor::Model,
+    let mut world = World::new(CompactionSettings {
+        compactor: CompactorChoice::Model,
         ..settings(20_000)
     });
     world.is_rude = true;
@@ -360,15 +363,18 @@ fn c32_appends_and_a_clear_while_compactions_run() {
     world.user("Also B");
     let second = world.compact(None, Swapping::AtOnce);
     world.wait(30_000);
-    assert!(matches!(world.outcome(first), Outcome::Committed { .. }));
-    assert_eq!(world.outcome(second), Outcome::Joined);
+    assert!(matches!(
+        world.outcome(first),
+        CompactionOutcome::Committed { .. }
+    ));
+    assert_eq!(world.outcome(second), CompactionOutcome::Joined);
     assert!(world.request().body.contains("Also B"));
     world.answered(&"work on B ".repeat(600));
     let third = world.compact(None, Swapping::AtOnce);
     world.clear();
     world.user("Fresh start");
     world.wait(30_000);
-    assert_eq!(world.outcome(third), Outcome::Discarded);
+    assert_eq!(world.outcome(third), CompactionOutcome::Discarded);
     for _ in 0..2 {
         assert_eq!(world.engine.messages(), 1);
         assert_eq!(world.engine.status().version, None);
@@ -378,7 +384,7 @@ fn c32_appends_and_a_clear_while_compactions_run() {
 
 #[test]
 fn c34_a_restart_after_two_compactions() {
-    let mut world = World::new(Settings {
+    let mut world = World::new(CompactionSettings {
         keep: Mark::Tokens(60),
         ..settings(20_000)
     });
@@ -413,8 +419,8 @@ fn c34_a_restart_after_two_compactions() {
 
 #[test]
 fn c37_ten_generations_of_a_summariser_that_only_adds() {
-    let mut world = World::new(Settings {
-        compactor: Compactor::Model,
+    let mut world = World::new(CompactionSettings {
+        compactor: CompactorChoice::Model,
         memory_tokens_max: 2_000,
         keep: Mark::Tokens(0),
         ..settings(60_000)
@@ -435,7 +441,7 @@ fn c37_ten_generations_of_a_summariser_that_only_adds() {
         let id = world.compact(None, Swapping::AtOnce);
         world.wait(30_000);
         assert!(
-            matches!(world.outcome(id), Outcome::Committed { .. }),
+            matches!(world.outcome(id), CompactionOutcome::Committed { .. }),
             "{round}"
         );
         let version = world.engine.memory().unwrap();
@@ -450,8 +456,8 @@ fn c37_ten_generations_of_a_summariser_that_only_adds() {
 
 #[test]
 fn c38_the_prefix_is_stable_while_memories_are_made() {
-    let mut world = World::new(Settings {
-        compactor: Compactor::Model,
+    let mut world = World::new(CompactionSettings {
+        compactor: CompactorChoice::Model,
         soft: Mark::Tokens(200),
         keep: Mark::Tokens(50),
         ..settings(8_000)
@@ -558,8 +564,8 @@ fn x07_c08_c09_failed_updates_are_no_memories() {
         Model::OtherCover,
     ];
     for model in table {
-        let mut world = World::new(Settings {
-            compactor: Compactor::Model,
+        let mut world = World::new(CompactionSettings {
+            compactor: CompactorChoice::Model,
             fallback: Fallback::KeepHistory,
             ..half_full()
         });
@@ -573,21 +579,21 @@ fn x07_c08_c09_failed_updates_are_no_memories() {
         world.user("Restart the worker only.");
         let sent = world.request();
         assert!(
-            matches!(world.outcome(id), Outcome::Refused { .. }),
+            matches!(world.outcome(id), CompactionOutcome::Refused { .. }),
             "{model:?}: {:?}",
             world.outcome(id)
         );
         assert_eq!(world.swaps(), 0, "{model:?}");
         assert_eq!((sent.plan.first, sent.plan.memory), (0, None));
         assert!(world.kept.is_empty() && world.adoption.is_none());
-        assert!(world.count(|event| matches!(event, Event::Failed { .. })) >= 1);
+        assert!(world.count(|event| matches!(event, EngineEvent::Failed { .. })) >= 1);
         // Later attempts are allowed.
         world.model = Model::Good;
         world.wait(60_000);
         let id = world.compact(None, Swapping::AtOnce);
         world.wait(60_000);
         assert!(
-            matches!(world.outcome(id), Outcome::Committed { .. }),
+            matches!(world.outcome(id), CompactionOutcome::Committed { .. }),
             "{model:?}"
         );
     }
@@ -595,8 +601,8 @@ fn x07_c08_c09_failed_updates_are_no_memories() {
 
 #[test]
 fn c09_nothing_is_asked_before_the_provider_allows_it() {
-    let mut world = World::new(Settings {
-        compactor: Compactor::Model,
+    let mut world = World::new(CompactionSettings {
+        compactor: CompactorChoice::Model,
         fallback: Fallback::KeepHistory,
         ..settings(20_000)
     });
@@ -608,7 +614,7 @@ fn c09_nothing_is_asked_before_the_provider_allows_it() {
     assert_eq!(world.update_orders.len(), 1);
     assert!(world.events.iter().any(|event| matches!(
         event,
-        Event::Failed { reason: UpdateFailure { class, .. }, .. } if class == "rate-limit"
+        EngineEvent::Failed { reason: UpdateFailure { class, .. }, .. } if class == "rate-limit"
     )));
     assert_eq!(world.swaps(), 0);
 }

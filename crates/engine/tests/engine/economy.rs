@@ -1,15 +1,17 @@
 //! How often a model is asked, and whether that is worth its price.
 
-use throughline_engine::{Compactor, Event, Settings, Spending, VersionOrigin};
+use throughline_engine::{
+    CompactionSettings, CompactorChoice, EngineEvent, Spending, VersionOrigin,
+};
 
 use super::said::prose;
 use super::world::World;
 
 /// A session that pays for memories by a model out of what swaps save.
 fn thrifty(window: u64) -> World {
-    let mut world = World::new(Settings {
-        compactor: Compactor::Model,
-        ..Settings::new(window)
+    let mut world = World::new(CompactionSettings {
+        compactor: CompactorChoice::Model,
+        ..CompactionSettings::new(window)
     });
     world.latency_ms = 15_000;
     world.cached_permille = 1_000;
@@ -30,7 +32,7 @@ fn play(world: &mut World, tokens: usize, swaps: usize) {
 
 fn origins(world: &World) -> Vec<VersionOrigin> {
     let swapped = world.events.iter().filter_map(|event| match event {
-        Event::Swapped { origin, .. } => Some(*origin),
+        EngineEvent::Swapped { origin, .. } => Some(*origin),
         _ => None,
     });
     swapped.collect()
@@ -45,7 +47,7 @@ fn a_model_is_asked_about_once_for_each_swap() {
         assert!((5..=8).contains(&orders), "{window}: {orders} for 6 swaps");
         assert!(world.waits.is_empty(), "{:?}", world.waits);
         // What each swap brings is the model's, or the model's with what came after it.
-        let fallen_back = world.count(|event| matches!(event, Event::FellBack { .. }));
+        let fallen_back = world.count(|event| matches!(event, EngineEvent::FellBack { .. }));
         assert!(fallen_back <= 1, "{window}: {fallen_back}");
     }
 }
@@ -83,7 +85,7 @@ fn what_came_after_the_models_memory_is_added_by_code() {
         .events
         .iter()
         .filter_map(|event| match event {
-            Event::Swapped { tokens_after, .. } => Some(*tokens_after),
+            EngineEvent::Swapped { tokens_after, .. } => Some(*tokens_after),
             _ => None,
         })
         .collect();

@@ -1,14 +1,16 @@
 //! Edits, clears, forks, restarts, new frames, loops of tools.
 
-use throughline_engine::{Compactor, Dropped, Event, Input, Mark, Settings, Swapping};
+use throughline_engine::{
+    CompactionSettings, CompactorChoice, DropReason, EngineEvent, Input, Mark, Swapping,
+};
 use throughline_transcript::json::Raw;
 use throughline_transcript::wire::Wire;
 
 use super::said::prose;
 use super::world::{World, settings};
 
-fn kept(window: u64) -> Settings {
-    Settings {
+fn kept(window: u64) -> CompactionSettings {
+    CompactionSettings {
         keep: Mark::Tokens(500),
         ..settings(window)
     }
@@ -51,8 +53,8 @@ fn an_edit_before_the_cut_goes_back_to_an_older_memory() {
 
 #[test]
 fn an_edit_into_what_is_being_covered_drops_it() {
-    let mut world = World::new(Settings {
-        compactor: Compactor::Model,
+    let mut world = World::new(CompactionSettings {
+        compactor: CompactorChoice::Model,
         ..kept(60_000)
     });
     world.is_rude = true;
@@ -60,12 +62,15 @@ fn an_edit_into_what_is_being_covered_drops_it() {
     let id = world.compact(None, Swapping::AtOnce);
     world.truncate(4);
     world.wait(60_000);
-    assert_eq!(world.outcome(id), throughline_engine::Outcome::Discarded);
+    assert_eq!(
+        world.outcome(id),
+        throughline_engine::CompactionOutcome::Discarded
+    );
     assert_eq!(world.swaps(), 0);
     assert!(world.events.iter().any(|event| matches!(
         event,
-        Event::Dropped {
-            reason: Dropped::HistoryChanged,
+        EngineEvent::Dropped {
+            reason: DropReason::HistoryChanged,
             ..
         }
     )));
@@ -74,8 +79,8 @@ fn an_edit_into_what_is_being_covered_drops_it() {
 
 #[test]
 fn an_edit_lets_a_waiting_request_go_on() {
-    let mut world = World::new(Settings {
-        compactor: Compactor::Model,
+    let mut world = World::new(CompactionSettings {
+        compactor: CompactorChoice::Model,
         ..kept(20_000)
     });
     world.holds_drafts = true;
@@ -93,8 +98,8 @@ fn an_edit_lets_a_waiting_request_go_on() {
 
 #[test]
 fn a_clear_leaves_nothing_and_brings_nothing_back() {
-    let mut world = World::new(Settings {
-        compactor: Compactor::Model,
+    let mut world = World::new(CompactionSettings {
+        compactor: CompactorChoice::Model,
         ..kept(60_000)
     });
     world.is_rude = true;
@@ -106,7 +111,10 @@ fn a_clear_leaves_nothing_and_brings_nothing_back() {
     world.clear();
     world.user("Fresh start.");
     world.wait(60_000);
-    assert_eq!(world.outcome(id), throughline_engine::Outcome::Discarded);
+    assert_eq!(
+        world.outcome(id),
+        throughline_engine::CompactionOutcome::Discarded
+    );
     assert_eq!(world.engine.status().version, None);
     let sent = world.request();
     assert_eq!((sent.plan.first, sent.plan.end), (0, 1));
@@ -134,7 +142,7 @@ fn a_fork_goes_on_by_itself() {
 
 #[test]
 fn a_new_frame_leaves_the_reasoning_of_the_old_one_out() {
-    let mut world = World::new(Settings {
+    let mut world = World::new(CompactionSettings {
         binds_thinking: true,
         ..kept(60_000)
     });
@@ -232,9 +240,9 @@ fn after_a_restart_the_next_request_is_the_same() {
 
 #[test]
 fn opening_a_large_session_starts_nothing_until_something_happens() {
-    let mut world = World::new(Settings {
+    let mut world = World::new(CompactionSettings {
         mode: throughline_engine::Mode::Off,
-        compactor: Compactor::Model,
+        compactor: CompactorChoice::Model,
         ..kept(20_000)
     });
     more(&mut world, 0..18);

@@ -2,7 +2,9 @@
 //! world; here it is checked what must hold in the end.
 
 use proptest::prelude::*;
-use throughline_engine::{Compactor, Fallback, Input, Mark, Mode, Pin, Settings, Swapping};
+use throughline_engine::{
+    CompactionSettings, CompactorChoice, Fallback, Input, Mark, Mode, Pin, Swapping,
+};
 use throughline_memory::document::{Entry, Item, Origin, Provenance, Section, Status};
 use throughline_transcript::cut::TailBegins;
 use throughline_transcript::json::Raw;
@@ -54,7 +56,7 @@ enum Saying {
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Mode(Mode),
-    Compactor(Compactor),
+    Compactor(CompactorChoice),
     Fallback(Fallback),
     Window(u64),
     ModelWait(u64),
@@ -82,8 +84,11 @@ fn change() -> impl Strategy<Value = Change> {
             Just(Mode::Instant)
         ]
         .prop_map(Change::Mode),
-        prop_oneof![Just(Compactor::Model), Just(Compactor::Extractive)]
-            .prop_map(Change::Compactor),
+        prop_oneof![
+            Just(CompactorChoice::Model),
+            Just(CompactorChoice::Extractive)
+        ]
+        .prop_map(Change::Compactor),
         prop_oneof![Just(Fallback::Draft), Just(Fallback::KeepHistory)].prop_map(Change::Fallback),
         (3_000u64..12_000).prop_map(Change::Window),
         (0u64..60_000).prop_map(Change::ModelWait),
@@ -421,8 +426,8 @@ proptest! {
         models in models(),
         steps in proptest::collection::vec(step(), 1..70),
     ) {
-        let compactor = if is_by_model { Compactor::Model } else { Compactor::Extractive };
-        let mut world = World::on(wire, Settings {
+        let compactor = if is_by_model { CompactorChoice::Model } else { CompactorChoice::Extractive };
+        let mut world = World::on(wire, CompactionSettings {
             compactor,
             tail_begins,
             binds_thinking: binds_thinking && wire == Wire::Anthropic,

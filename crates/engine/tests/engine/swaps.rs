@@ -1,8 +1,8 @@
 //! When a memory is made and when it is swapped in.
 
 use throughline_engine::{
-    BuildKind, Compactor, EconomyRule, Event, Fallback, Halt, Input, Mark, Mode, Phase, Reason,
-    Settings, Skipped, VersionOrigin,
+    BuildKind, CompactionSettings, CompactorChoice, EconomyRule, EngineEvent, Fallback, Halt,
+    Input, Mark, Mode, Phase, Reason, SkipReason, VersionOrigin,
 };
 
 use super::model::Model;
@@ -10,7 +10,7 @@ use super::said::prose;
 use super::world::{World, settings};
 
 /// A window of 20,000: 18,000 usable, soft mark 9,000, hard mark 14,400.
-fn small() -> Settings {
+fn small() -> CompactionSettings {
     settings(20_000)
 }
 
@@ -35,7 +35,7 @@ fn grown_to(world: &mut World, tokens: u64) {
 #[track_caller]
 fn swapped(world: &World) -> (Reason, VersionOrigin, Option<BuildKind>) {
     match world.last_swap() {
-        Some(Event::Swapped {
+        Some(EngineEvent::Swapped {
             reason,
             origin,
             waited_for,
@@ -54,7 +54,7 @@ fn the_soft_mark_begins_a_draft_and_growth_another() {
     assert_eq!(world.draft_orders.len(), 1);
     assert!(matches!(
         world.events[0],
-        Event::BuildStarted {
+        EngineEvent::BuildStarted {
             reason: Reason::SoftMark,
             kind: BuildKind::Draft,
             ..
@@ -67,7 +67,7 @@ fn the_soft_mark_begins_a_draft_and_growth_another() {
     assert_eq!(
         world.count(|event| matches!(
             event,
-            Event::BuildStarted {
+            EngineEvent::BuildStarted {
                 reason: Reason::Grown,
                 ..
             }
@@ -120,8 +120,8 @@ fn a_context_that_jumps_over_both_marks_waits_for_a_draft_only() {
 
 #[test]
 fn the_memory_of_the_model_goes_before_the_draft() {
-    let mut world = World::new(Settings {
-        compactor: Compactor::Model,
+    let mut world = World::new(CompactionSettings {
+        compactor: CompactorChoice::Model,
         ..small()
     });
     grown_to(&mut world, 14_400);
@@ -137,8 +137,8 @@ fn the_memory_of_the_model_goes_before_the_draft() {
 
 #[test]
 fn a_model_that_is_late_is_not_waited_for() {
-    let mut world = World::new(Settings {
-        compactor: Compactor::Model,
+    let mut world = World::new(CompactionSettings {
+        compactor: CompactorChoice::Model,
         ..small()
     });
     world.latency_ms = 10_000_000;
@@ -150,15 +150,15 @@ fn a_model_that_is_late_is_not_waited_for() {
         (Reason::HardMark, VersionOrigin::Draft, None)
     );
     assert_eq!(
-        world.count(|event| matches!(event, Event::FellBack { .. })),
+        world.count(|event| matches!(event, EngineEvent::FellBack { .. })),
         1
     );
 }
 
 #[test]
 fn a_memory_of_the_model_that_leaves_too_much_gives_way() {
-    let mut world = World::new(Settings {
-        compactor: Compactor::Model,
+    let mut world = World::new(CompactionSettings {
+        compactor: CompactorChoice::Model,
         ..small()
     });
     world.model_script = [Model::Good, Model::Silent, Model::Silent].into();
@@ -179,9 +179,9 @@ fn traditional_compaction_waits_for_the_model_up_to_its_limit() {
         (20_000, VersionOrigin::Model, BuildKind::Model),
         (500_000, VersionOrigin::Draft, BuildKind::Model),
     ] {
-        let mut world = World::new(Settings {
+        let mut world = World::new(CompactionSettings {
             mode: Mode::Traditional,
-            compactor: Compactor::Model,
+            compactor: CompactorChoice::Model,
             ..small()
         });
         world.latency_ms = latency_ms;
@@ -202,7 +202,7 @@ fn traditional_compaction_waits_for_the_model_up_to_its_limit() {
 
 #[test]
 fn traditional_compaction_by_code_waits_for_the_draft() {
-    let mut world = World::new(Settings {
+    let mut world = World::new(CompactionSettings {
         mode: Mode::Traditional,
         ..small()
     });
@@ -222,9 +222,9 @@ fn traditional_compaction_by_code_waits_for_the_draft() {
 #[test]
 fn without_a_draft_to_fall_back_on_the_history_is_kept() {
     for mode in [Mode::Instant, Mode::Traditional] {
-        let mut world = World::new(Settings {
+        let mut world = World::new(CompactionSettings {
             mode,
-            compactor: Compactor::Model,
+            compactor: CompactorChoice::Model,
             fallback: Fallback::KeepHistory,
             ..small()
         });
@@ -238,8 +238,8 @@ fn without_a_draft_to_fall_back_on_the_history_is_kept() {
         let skipped = world.count(|event| {
             matches!(
                 event,
-                Event::Skipped {
-                    reason: Skipped::NotReady,
+                EngineEvent::Skipped {
+                    reason: SkipReason::NotReady,
                     ..
                 }
             )
@@ -250,8 +250,8 @@ fn without_a_draft_to_fall_back_on_the_history_is_kept() {
 
 #[test]
 fn failures_in_a_row_rest_the_model_and_say_so_once() {
-    let mut world = World::new(Settings {
-        compactor: Compactor::Model,
+    let mut world = World::new(CompactionSettings {
+        compactor: CompactorChoice::Model,
         ..settings(60_000)
     });
     world.model = Model::Fails("overloaded", None);
@@ -260,7 +260,10 @@ fn failures_in_a_row_rest_the_model_and_say_so_once() {
     let asked = world.update_orders.len();
     assert_eq!(asked, 3);
     assert_eq!(
-        world.count(|event| matches!(event, Event::Halted(Halt::Failures { in_a_row: 3, .. }))),
+        world.count(|event| matches!(
+            event,
+            EngineEvent::Halted(Halt::Failures { in_a_row: 3, .. })
+        )),
         1
     );
     assert!(world.engine.status().halt.is_some());
@@ -273,14 +276,17 @@ fn failures_in_a_row_rest_the_model_and_say_so_once() {
         seed += 1;
     }
     world.wait(60_000);
-    assert_eq!(world.count(|event| matches!(event, Event::Resumed)), 1);
+    assert_eq!(
+        world.count(|event| matches!(event, EngineEvent::Resumed)),
+        1
+    );
     assert_eq!(world.engine.status().halt, None);
 }
 
 #[test]
 fn what_the_provider_asks_to_wait_is_waited() {
-    let mut world = World::new(Settings {
-        compactor: Compactor::Model,
+    let mut world = World::new(CompactionSettings {
+        compactor: CompactorChoice::Model,
         ..settings(60_000)
     });
     world.model = Model::Fails("rate-limit", Some(3_600_000));
@@ -294,8 +300,14 @@ fn what_the_provider_asks_to_wait_is_waited() {
     world.model = Model::Good;
     grown_to(&mut world, 44_000);
     assert!(world.update_orders.len() > 1);
-    assert_eq!(world.count(|event| matches!(event, Event::Halted(_))), 0);
-    assert_eq!(world.count(|event| matches!(event, Event::Resumed)), 0);
+    assert_eq!(
+        world.count(|event| matches!(event, EngineEvent::Halted(_))),
+        0
+    );
+    assert_eq!(
+        world.count(|event| matches!(event, EngineEvent::Resumed)),
+        0
+    );
 }
 
 #[test]
@@ -310,7 +322,7 @@ fn too_little_gain_halts_once_until_there_is_more() {
         world.assistant("Yes.");
         world.user("Again.");
     }
-    let halts = world.count(|event| matches!(event, Event::Halted(Halt::NoGain { .. })));
+    let halts = world.count(|event| matches!(event, EngineEvent::Halted(Halt::NoGain { .. })));
     assert_eq!(halts, 1, "{:#?}", world.events);
     assert_eq!(world.sent.len(), 5);
 }
@@ -318,41 +330,51 @@ fn too_little_gain_halts_once_until_there_is_more() {
 #[test]
 fn overhead_above_the_mark_is_said_once() {
     for hard in [Mark::Tokens(16_000), Mark::Permille(800)] {
-        let mut world = World::new(Settings { hard, ..small() });
+        let mut world = World::new(CompactionSettings { hard, ..small() });
         world.overhead(17_900, 70_000);
         for seed in 0..6 {
             world.turn(&format!("Question {seed}."), "An answer of some words.");
             world.overhead(17_900, 70_000);
         }
-        assert_eq!(world.count(|event| matches!(event, Event::Halted(_))), 1);
-        assert_eq!(world.count(|event| matches!(event, Event::Resumed)), 0);
+        assert_eq!(
+            world.count(|event| matches!(event, EngineEvent::Halted(_))),
+            1
+        );
+        assert_eq!(
+            world.count(|event| matches!(event, EngineEvent::Resumed)),
+            0
+        );
         assert!(world.draft_orders.is_empty());
         world.overhead(1_000, 4_000);
-        assert_eq!(world.count(|event| matches!(event, Event::Resumed)), 1);
+        assert_eq!(
+            world.count(|event| matches!(event, EngineEvent::Resumed)),
+            1
+        );
     }
 }
 
 #[test]
 fn turns_calls_and_phases_are_reasons_of_their_own() {
-    let check = |change: &dyn Fn(&mut Settings), act: &dyn Fn(&mut World), expected: Reason| {
-        let mut settings = small();
-        change(&mut settings);
-        let mut world = World::new(settings);
-        for seed in 0..3 {
-            turn(&mut world, seed, 1_500);
-        }
-        act(&mut world);
-        for seed in 10..13 {
-            turn(&mut world, seed, 20);
-        }
-        assert!(
+    let check =
+        |change: &dyn Fn(&mut CompactionSettings), act: &dyn Fn(&mut World), expected: Reason| {
+            let mut settings = small();
+            change(&mut settings);
+            let mut world = World::new(settings);
+            for seed in 0..3 {
+                turn(&mut world, seed, 1_500);
+            }
+            act(&mut world);
+            for seed in 10..13 {
+                turn(&mut world, seed, 20);
+            }
+            assert!(
             world.count(
-                |event| matches!(event, Event::Swapped { reason, .. } if *reason == expected)
+                |event| matches!(event, EngineEvent::Swapped { reason, .. } if *reason == expected)
             ) == 1,
             "{expected:?}: {:#?}",
             world.events
         );
-    };
+        };
     check(
         &|settings| settings.triggers.turns = Some(4),
         &|_| {},
@@ -397,7 +419,7 @@ fn turns_calls_and_phases_are_reasons_of_their_own() {
 
 #[test]
 fn turns_of_few_words_swap_nothing_and_halt_nothing() {
-    let mut world = World::new(Settings {
+    let mut world = World::new(CompactionSettings {
         mode: Mode::Traditional,
         ..settings(100_000)
     });
@@ -405,9 +427,12 @@ fn turns_of_few_words_swap_nothing_and_halt_nothing() {
         turn(&mut world, seed, 20);
     }
     assert_eq!(world.swaps(), 0);
-    assert_eq!(world.count(|event| matches!(event, Event::Halted(_))), 0);
+    assert_eq!(
+        world.count(|event| matches!(event, EngineEvent::Halted(_))),
+        0
+    );
     assert!(world.waits.is_empty());
-    let skipped = world.count(|event| matches!(event, Event::Skipped { .. }));
+    let skipped = world.count(|event| matches!(event, EngineEvent::Skipped { .. }));
     assert!((1..=3).contains(&skipped), "{skipped}");
 }
 
@@ -416,7 +441,7 @@ fn a_smaller_window_swaps_before_the_next_request() {
     let mut world = World::new(settings(200_000));
     grown_to(&mut world, 40_000);
     world.configure(|settings| {
-        let smaller = Settings::new(32_000);
+        let smaller = CompactionSettings::new(32_000);
         settings.window = smaller.window;
         settings.output_reserve = smaller.output_reserve;
         settings.memory_tokens_max = smaller.memory_tokens_max;
@@ -439,7 +464,7 @@ fn an_overflow_shrinks_and_teaches_the_window() {
         assert_eq!(swapped(&world).0, Reason::Overflow);
         assert!(sent.plan.tokens < 25_000);
         assert_eq!(
-            world.count(|event| matches!(event, Event::WindowLearned { .. })),
+            world.count(|event| matches!(event, EngineEvent::WindowLearned { .. })),
             usize::from(window.is_some())
         );
     }
@@ -494,7 +519,7 @@ fn a_cold_cache_is_a_chance_above_the_soft_mark() {
 
 #[test]
 fn what_is_switched_off_stays_as_it_is() {
-    let mut world = World::new(Settings {
+    let mut world = World::new(CompactionSettings {
         mode: Mode::Off,
         ..small()
     });
@@ -516,7 +541,7 @@ fn what_is_switched_off_stays_as_it_is() {
 
 #[test]
 fn switching_off_lets_a_waiting_request_go() {
-    let mut world = World::new(Settings {
+    let mut world = World::new(CompactionSettings {
         mode: Mode::Traditional,
         ..small()
     });
@@ -551,7 +576,7 @@ fn a_report_of_a_prompt_that_was_cut_is_not_believed() {
     world.factor = 200;
     world.turn("Go on.", "Yes.");
     assert_eq!(
-        world.count(|event| matches!(event, Event::SeemsCut { .. })),
+        world.count(|event| matches!(event, EngineEvent::SeemsCut { .. })),
         1
     );
     assert!(world.engine.status().tokens > tokens);

@@ -1,17 +1,17 @@
 //! What becomes of updates that come late, fail, or are no good.
 
 use throughline_engine::{
-    Compactor, Dropped, EconomyRule, Event, Input, Mark, Mode, Refused, Settings, Swapping,
-    VersionOrigin,
+    CompactionSettings, CompactorChoice, DropReason, EconomyRule, EngineEvent, Input, Mark, Mode,
+    RefusalReason, Swapping, VersionOrigin,
 };
 
 use super::model::Model;
 use super::said::prose;
 use super::world::{World, settings};
 
-fn by_model(window: u64) -> Settings {
+fn by_model(window: u64) -> CompactionSettings {
     let mut settings = settings(window);
-    settings.compactor = Compactor::Model;
+    settings.compactor = CompactorChoice::Model;
     settings.keep = Mark::Tokens(500);
     settings.economy.rule = EconomyRule::HardMarkOnly;
     settings
@@ -23,8 +23,8 @@ fn more(world: &mut World, seeds: std::ops::Range<u64>) {
     }
 }
 
-fn dropped(world: &World, reason: Dropped) -> usize {
-    world.count(|event| matches!(event, Event::Dropped { reason: why, .. } if *why == reason))
+fn dropped(world: &World, reason: DropReason) -> usize {
+    world.count(|event| matches!(event, EngineEvent::Dropped { reason: why, .. } if *why == reason))
 }
 
 #[test]
@@ -46,12 +46,12 @@ fn an_update_that_began_before_a_swap_is_taken_if_it_covers_more() {
     assert!(world.engine.status().is_updating);
     world.wait(600_000);
     assert!(world.engine.status().ready_cover.unwrap() > first);
-    assert_eq!(dropped(&world, Dropped::TwoSwaps), 0);
+    assert_eq!(dropped(&world, DropReason::TwoSwaps), 0);
     let id = world.compact(None, Swapping::AtOnce);
     world.wait(600_000);
     assert!(matches!(
         world.outcome(id),
-        throughline_engine::Outcome::Committed { .. }
+        throughline_engine::CompactionOutcome::Committed { .. }
     ));
     world.turn("Go on.", "Yes.");
 }
@@ -107,7 +107,7 @@ fn after_two_swaps_an_update_is_dropped_or_overtaken() {
     assert_eq!(world.update_orders.len(), 1);
     world.configure(|settings| {
         settings.soft = Mark::Permille(500);
-        settings.compactor = Compactor::Extractive;
+        settings.compactor = CompactorChoice::Extractive;
         settings.hard = Mark::Tokens(5_000);
     });
     more(&mut world, 6..20);
@@ -119,17 +119,17 @@ fn after_two_swaps_an_update_is_dropped_or_overtaken() {
         (world.memory(), world.engine.status().cover),
         (&memory, cover)
     );
-    assert!(dropped(&world, Dropped::Overtaken) + dropped(&world, Dropped::TwoSwaps) >= 1);
+    assert!(dropped(&world, DropReason::Overtaken) + dropped(&world, DropReason::TwoSwaps) >= 1);
 }
 
 #[test]
 fn memories_that_are_no_good_are_refused_for_a_reason() {
-    type Is = fn(&Refused) -> bool;
+    type Is = fn(&RefusalReason) -> bool;
     let table: [(Model, Option<Is>); 4] = [
-        (Model::Empty, Some(|reason| *reason == Refused::Empty)),
+        (Model::Empty, Some(|reason| *reason == RefusalReason::Empty)),
         (
             Model::OtherCover,
-            Some(|reason| *reason == Refused::OtherCover),
+            Some(|reason| *reason == RefusalReason::OtherCover),
         ),
         (Model::OtherHistory, None),
         (Model::Fails("overloaded", None), None),
@@ -142,17 +142,17 @@ fn memories_that_are_no_good_are_refused_for_a_reason() {
         let id = world.compact(None, Swapping::AtOnce);
         world.wait(60_000);
         let refused = world.count(|event| {
-            matches!(event, Event::Refused { reason, .. } if expected.is_some_and(|is| is(reason)))
+            matches!(event, EngineEvent::Refused { reason, .. } if expected.is_some_and(|is| is(reason)))
         });
         assert_eq!(refused, usize::from(expected.is_some()), "{model:?}");
         assert_eq!(
-            world.count(|event| matches!(event, Event::Failed { .. })),
+            world.count(|event| matches!(event, EngineEvent::Failed { .. })),
             1
         );
         // Only the draft is there.
         assert!(matches!(
             world.outcome(id),
-            throughline_engine::Outcome::Committed { .. }
+            throughline_engine::CompactionOutcome::Committed { .. }
         ));
         assert_eq!(
             world.engine.memory().unwrap().origin,
@@ -190,8 +190,8 @@ fn a_memory_larger_than_what_it_covers_is_refused() {
     assert_eq!(
         world.count(|event| matches!(
             event,
-            Event::Refused {
-                reason: Refused::NotSmaller { .. },
+            EngineEvent::Refused {
+                reason: RefusalReason::NotSmaller { .. },
                 ..
             }
         )),
@@ -212,13 +212,14 @@ fn an_answer_that_comes_twice_or_that_nobody_ordered_is_dropped() {
     world.answer_update(&order);
     world.wait(60_000);
     assert_eq!(world.memory().version, version);
-    assert_eq!(dropped(&world, Dropped::NotOrdered), 2);
+    assert_eq!(dropped(&world, DropReason::NotOrdered), 2);
 }
 
 #[test]
 fn settings_may_change_while_an_update_runs() {
     for change in [
-        (|settings: &mut Settings| settings.compactor = Compactor::Extractive) as fn(&mut Settings),
+        (|settings: &mut CompactionSettings| settings.compactor = CompactorChoice::Extractive)
+            as fn(&mut CompactionSettings),
         |settings| settings.window = 30_000,
         |settings| settings.memory_tokens_max = 800,
         |settings| settings.mode = Mode::Traditional,
@@ -235,7 +236,7 @@ fn settings_may_change_while_an_update_runs() {
         world.wait(60_000);
         assert!(matches!(
             world.outcome(id),
-            throughline_engine::Outcome::Committed { .. }
+            throughline_engine::CompactionOutcome::Committed { .. }
         ));
         more(&mut world, 6..8);
         assert!(world.engine.memory().unwrap().tokens <= world.settings.memory_tokens_max);
@@ -246,7 +247,7 @@ fn settings_may_change_while_an_update_runs() {
     assert!(world.engine.status().is_updating);
     world.configure(|settings| settings.mode = Mode::Off);
     assert!(!world.engine.status().is_updating);
-    assert_eq!(dropped(&world, Dropped::Cancelled), 1);
+    assert_eq!(dropped(&world, DropReason::Cancelled), 1);
 }
 
 #[test]
@@ -259,7 +260,10 @@ fn drafts_that_fail_are_not_tried_for_ever() {
         world.turn("Again.", "Yes.");
     }
     assert!(tried <= 4 && world.draft_orders.len() == tried, "{tried}");
-    assert_eq!(world.count(|event| matches!(event, Event::Halted(_))), 1);
+    assert_eq!(
+        world.count(|event| matches!(event, EngineEvent::Halted(_))),
+        1
+    );
     world.drafts_fail = false;
     more(&mut world, 20..23);
     assert_eq!(world.swaps(), 1);
@@ -267,8 +271,8 @@ fn drafts_that_fail_are_not_tried_for_ever() {
 
 #[test]
 fn fifty_chained_swaps_stay_in_the_window_and_keep_the_ledger() {
-    for compactor in [Compactor::Extractive, Compactor::Model] {
-        let mut world = World::new(Settings {
+    for compactor in [CompactorChoice::Extractive, CompactorChoice::Model] {
+        let mut world = World::new(CompactionSettings {
             compactor,
             memory_tokens_max: 1_200,
             ..settings(8_000)

@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use throughline_engine::{
-    Adoption, BuildKind, By, Compaction, Engine, Event, Input, Order, Outcome, Plan, Settings,
-    Snapshot, Spending, Swapping, Ticket, Time, UpdateOrder, Version,
+    BuildKind, BuildOrder, Compaction, CompactionOutcome, CompactionSettings, Engine, EngineEvent,
+    Input, MemoryAdoption, Plan, Requester, Snapshot, Spending, Swapping, Ticket, Time,
+    UpdateOrder, Version,
 };
 use throughline_memory::compact::{Form, Options, compact_after};
 use throughline_memory::document::Memory;
@@ -33,17 +34,17 @@ pub(crate) struct Sent {
 
 pub(crate) struct World {
     pub(crate) engine: Engine,
-    pub(crate) settings: Settings,
+    pub(crate) settings: CompactionSettings,
     pub(crate) frame: Frame,
     pub(crate) now: i64,
     pub(crate) archive: Vec<Message>,
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<EngineEvent>,
     pub(crate) sent: Vec<Sent>,
     /// Drafts are answered at once unless this is set.
     pub(crate) holds_drafts: bool,
-    pub(crate) drafts: VecDeque<Order>,
+    pub(crate) drafts: VecDeque<BuildOrder>,
     /// Orders of drafts so far.
-    pub(crate) draft_orders: Vec<Order>,
+    pub(crate) draft_orders: Vec<BuildOrder>,
     pub(crate) drafts_fail: bool,
     pub(crate) model: Model,
     pub(crate) model_script: VecDeque<Model>,
@@ -54,8 +55,8 @@ pub(crate) struct World {
     /// Answers of cancelled updates come all the same.
     pub(crate) is_rude: bool,
     pub(crate) kept: BTreeMap<u32, Arc<Version>>,
-    pub(crate) adoption: Option<Adoption>,
-    pub(crate) outcomes: HashMap<u64, Vec<Outcome>>,
+    pub(crate) adoption: Option<MemoryAdoption>,
+    pub(crate) outcomes: HashMap<u64, Vec<CompactionOutcome>>,
     /// What the provider counts for a thousand tokens of ours.
     pub(crate) factor: u64,
     /// What it reads from its cache of what it was sent before, thousandths.
@@ -74,19 +75,19 @@ pub(crate) struct World {
     last_epoch: u64,
 }
 
-/// Settings with which a model is asked whenever the memory changes.
-pub(crate) fn settings(window: u64) -> Settings {
-    let mut settings = Settings::new(window);
+/// CompactionSettings with which a model is asked whenever the memory changes.
+pub(crate) fn settings(window: u64) -> CompactionSettings {
+    let mut settings = CompactionSettings::new(window);
     settings.economy.spending = Spending::Freely;
     settings
 }
 
 impl World {
-    pub(crate) fn new(settings: Settings) -> Self {
+    pub(crate) fn new(settings: CompactionSettings) -> Self {
         Self::on(Wire::Anthropic, settings)
     }
 
-    pub(crate) fn on(wire: Wire, settings: Settings) -> Self {
+    pub(crate) fn on(wire: Wire, settings: CompactionSettings) -> Self {
         let place = match settings.tail_begins {
             throughline_transcript::cut::TailBegins::Anyhow => MemoryPlace::FirstUserMessage,
             throughline_transcript::cut::TailBegins::WithUser => MemoryPlace::SystemPrompt,
@@ -190,7 +191,7 @@ impl World {
         assert_eq!(self.engine.status().cover, first);
     }
 
-    pub(crate) fn answer_draft(&mut self, order: Order) {
+    pub(crate) fn answer_draft(&mut self, order: BuildOrder) {
         let ticket = order.ticket;
         let result = if self.drafts_fail {
             Err(failure("panicked", None))
@@ -200,7 +201,7 @@ impl World {
         self.handle(Input::Drafted { ticket, result });
     }
 
-    fn draft(&self, order: &Order) -> Memory {
+    fn draft(&self, order: &BuildOrder) -> Memory {
         let counter = self.settings.counter;
         let count = |text: &str| counter.text(text);
         let options = Options {
@@ -314,14 +315,14 @@ impl World {
         self.input(Input::Compact(Compaction {
             id,
             focus: focus.map(str::to_owned),
-            by: By::User,
+            by: Requester::User,
             swapping,
         }));
         id
     }
 
     #[track_caller]
-    pub(crate) fn outcome(&self, id: u64) -> Outcome {
+    pub(crate) fn outcome(&self, id: u64) -> CompactionOutcome {
         let outcomes = &self.outcomes[&id];
         assert_eq!(outcomes.len(), 1, "{outcomes:?}");
         outcomes[0].clone()
@@ -332,7 +333,7 @@ impl World {
         self.input(Input::Overhead { tokens, bytes });
     }
 
-    pub(crate) fn configure(&mut self, change: impl FnOnce(&mut Settings)) {
+    pub(crate) fn configure(&mut self, change: impl FnOnce(&mut CompactionSettings)) {
         change(&mut self.settings);
         self.input(Input::Configured(Box::new(self.settings.clone())));
     }
@@ -447,18 +448,18 @@ impl World {
 
     // What was said.
 
-    pub(crate) fn count(&self, is_it: impl Fn(&Event) -> bool) -> usize {
+    pub(crate) fn count(&self, is_it: impl Fn(&EngineEvent) -> bool) -> usize {
         self.events.iter().filter(|event| is_it(event)).count()
     }
 
     pub(crate) fn swaps(&self) -> usize {
-        self.count(|event| matches!(event, Event::Swapped { .. }))
+        self.count(|event| matches!(event, EngineEvent::Swapped { .. }))
     }
 
-    pub(crate) fn last_swap(&self) -> Option<&Event> {
+    pub(crate) fn last_swap(&self) -> Option<&EngineEvent> {
         self.events
             .iter()
-            .rfind(|event| matches!(event, Event::Swapped { .. }))
+            .rfind(|event| matches!(event, EngineEvent::Swapped { .. }))
     }
 
     pub(crate) fn memory(&self) -> &Memory {
@@ -481,7 +482,7 @@ pub(crate) fn open_calls(messages: &[Message]) -> usize {
 }
 
 /// A version as a store gives it back.
-fn stored(version: &Version, settings: &Settings) -> Version {
+fn stored(version: &Version, settings: &CompactionSettings) -> Version {
     let memory = Memory::from_json(&version.memory.to_json()).unwrap();
     Version::new(memory, version.origin, settings)
 }

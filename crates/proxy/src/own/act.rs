@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use throughline_engine::{Mode, Outcome, Swapping};
+use throughline_engine::{CompactionOutcome, Mode, Swapping};
 use throughline_memory::document::Memory;
 use throughline_store::{ErrorKind, SessionId, StoreError};
 
@@ -220,12 +220,12 @@ impl Proxy {
     }
 }
 
-fn done(outcome: Outcome) -> Result<Done, ActError> {
+fn done(outcome: CompactionOutcome) -> Result<Done, ActError> {
     match outcome {
-        Outcome::Committed { version } => Ok(Done::Swapped { version }),
-        Outcome::Prepared => Ok(Done::Prepared),
-        Outcome::Joined => Ok(Done::Running),
-        Outcome::Refused { reason } => Err(ActError::Refused(reason)),
+        CompactionOutcome::Committed { version } => Ok(Done::Swapped { version }),
+        CompactionOutcome::Prepared => Ok(Done::Prepared),
+        CompactionOutcome::Joined => Ok(Done::Running),
+        CompactionOutcome::Refused { reason } => Err(ActError::Refused(reason)),
         _ => Err(ActError::Refused("it was given up".to_owned())),
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use throughline::driver::Kept;
-use throughline_engine::{Engine, Mode, Pin, Status as Standing};
+use throughline_engine::{Engine, Mode, Pin, SessionStatus as Standing};
 use throughline_memory::document::{Item, Memory, Origin, Status};
 use throughline_memory::redact::Redactor;
 use throughline_store::{MemoryInfo, MemoryRow, SessionId, SessionInfo, StoreError};

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use throughline::driver::{self, KeptAdoption};
 use throughline_engine::{
-    By, Compaction, Engine, Input, Mode, Outcome, Pin, Preview, Status, Swapping, Version,
+    Compaction, CompactionOutcome, Engine, Input, Mode, Pin, Preview, Requester, SessionStatus,
+    Swapping, Version,
 };
 use throughline_memory::document::Memory;
 use throughline_memory::redact::Redactor;
@@ -18,7 +19,7 @@ pub(crate) const PIN_BYTES_MAX: usize = 8 * 1024;
 
 /// A session as it stands.
 pub(crate) struct Seen {
-    pub(crate) status: Status,
+    pub(crate) status: SessionStatus,
     pub(crate) model: String,
     pub(crate) mode: Mode,
     pub(crate) window: u64,
@@ -31,7 +32,7 @@ pub(crate) struct Seen {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Compacted {
     /// This.
-    Done(Outcome),
+    Done(CompactionOutcome),
     /// Nothing yet: a model is making the memory.
     Running,
 }
@@ -99,7 +100,7 @@ impl Tracked {
             let compaction = Compaction {
                 id,
                 focus,
-                by: By::User,
+                by: Requester::User,
                 swapping,
             };
             state.engine.handle(at, Input::Compact(compaction));
@@ -107,7 +108,7 @@ impl Tracked {
         }
         let outcome = match tokio::time::timeout(wait, outcome).await {
             Ok(Ok(outcome)) => Compacted::Done(outcome),
-            Ok(Err(_)) => Compacted::Done(Outcome::Discarded),
+            Ok(Err(_)) => Compacted::Done(CompactionOutcome::Discarded),
             Err(_) => Compacted::Running,
         };
         self.stored().await?;
@@ -118,7 +119,10 @@ impl Tracked {
     ///
     /// # Errors
     /// If there is another one by now, or none.
-    pub(crate) async fn approve(self: &Arc<Self>, version: u32) -> Result<Outcome, Unasked> {
+    pub(crate) async fn approve(
+        self: &Arc<Self>,
+        version: u32,
+    ) -> Result<CompactionOutcome, Unasked> {
         let is_it = self
             .state()
             .engine

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use throughline::compactor::{Compacted, LiveRequest};
 use throughline::driver;
 use throughline::driver::{Compared, KeptAdoption, KeptPin};
-use throughline_engine::{Event, Input, Order, Output, Ticket, UpdateFailure, UpdateOrder};
+use throughline_engine::{
+    BuildOrder, EngineEvent, Input, Output, Ticket, UpdateFailure, UpdateOrder,
+};
 use throughline_store::{Change, Purpose};
 use throughline_transcript::catalogue::cost;
 use throughline_transcript::json::Raw;
@@ -74,11 +76,11 @@ impl Tracked {
         }
     }
 
-    fn event(&self, state: &mut State, event: &Event) {
+    fn event(&self, state: &mut State, event: &EngineEvent) {
         let (kind, json) = (driver::event_kind(event), driver::event_json(event));
         tracing::info!(session = %self.id, event = kind, detail = json, "engine");
         self.shared.metrics.engine_event(kind);
-        if let Event::Swapped {
+        if let EngineEvent::Swapped {
             tokens_before,
             tokens_after,
             ..
@@ -90,7 +92,7 @@ impl Tracked {
                 before.removed_tokens = removed;
             }
         }
-        if let Event::Compaction { id, outcome } = event
+        if let EngineEvent::Compaction { id, outcome } = event
             && let Some(asked) = state.asked.remove(id)
         {
             // Who has waited long enough sees it in the events.
@@ -100,7 +102,7 @@ impl Tracked {
         state.changes.push(Change::Event { kind, json }.into());
     }
 
-    fn start_draft(self: &Arc<Self>, state: &State, order: Order) {
+    fn start_draft(self: &Arc<Self>, state: &State, order: BuildOrder) {
         let counter = state.engine.settings().counter;
         let session = Arc::clone(self);
         self.shared.tasks.spawn_blocking(move || {

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant as RealInstant};
 
 use throughline_engine::{
-    Compaction, Economy, Engine, Input, Outcome, Output, Settings, Ticket, UpdateFailure, Waited,
+    AwaitedBuild, Compaction, CompactionOutcome, CompactionSettings, Economy, Engine, Input,
+    Output, Ticket, UpdateFailure,
 };
 use throughline_memory::document::Memory;
 use throughline_providers::client::Client;
@@ -69,11 +70,11 @@ pub(super) struct Actor {
     tasks: JoinSet<Finished>,
     running: HashMap<tokio::task::Id, (Ticket, Building)>,
     updates: HashMap<Ticket, CancellationToken>,
-    asked: HashMap<u64, Answered<Outcome>>,
+    asked: HashMap<u64, Answered<CompactionOutcome>>,
     pending: Option<Pending>,
     sending: Option<Sending>,
     turns: u64,
-    wait_until: Option<(Waited, Instant)>,
+    wait_until: Option<(AwaitedBuild, Instant)>,
     costs: Costs,
     /// Tokens that swaps have taken out of the requests.
     removed_tokens: u64,
@@ -285,7 +286,7 @@ impl Actor {
         }
     }
 
-    fn compact(&mut self, compaction: Compaction, answer: Answered<Outcome>) {
+    fn compact(&mut self, compaction: Compaction, answer: Answered<CompactionOutcome>) {
         self.asked.insert(compaction.id, answer);
         self.handle(Input::Compact(compaction));
     }
@@ -298,8 +299,8 @@ impl Actor {
         frame.model.clone_from(&model.id);
         self.parts.frame = Arc::new(Frame::new(self.parts.frame.wire(), frame));
         let old = self.engine.settings();
-        let of_model = Settings::for_model(&model);
-        let settings = Settings {
+        let of_model = CompactionSettings::for_model(&model);
+        let settings = CompactionSettings {
             window: of_model.window,
             output_reserve: of_model
                 .output_reserve

@@ -1,11 +1,11 @@
-//! Settings of a session, and what is known of those that it goes on with.
+//! CompactionSettings of a session, and what is known of those that it goes on with.
 
 mod opening;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline_engine::{Pin, Settings};
+use throughline_engine::{CompactionSettings, Pin};
 use throughline_memory::document::Memory;
 use throughline_providers::client::{CallOptions, Client};
 use throughline_providers::error::CallError;
@@ -22,7 +22,7 @@ use super::stored;
 use crate::compactor::Compactor;
 use crate::hooks::Hooks;
 
-/// Settings of a session.
+/// CompactionSettings of a session.
 #[must_use = "a builder does nothing until it is started"]
 pub struct SessionBuilder {
     client: Client,
@@ -41,7 +41,7 @@ pub struct SessionBuilder {
     open_wait: Duration,
 }
 
-type SettingsChange = Box<dyn FnOnce(&mut Settings) + Send>;
+type SettingsChange = Box<dyn FnOnce(&mut CompactionSettings) + Send>;
 
 /// What the engine begins the ids of pinned facts with.
 const PIN: &str = throughline_engine::PIN;
@@ -206,7 +206,10 @@ impl SessionBuilder {
     }
 
     /// Changes when and how the session is compacted.
-    pub fn settings(mut self, change: impl FnOnce(&mut Settings) + Send + 'static) -> Self {
+    pub fn settings(
+        mut self,
+        change: impl FnOnce(&mut CompactionSettings) + Send + 'static,
+    ) -> Self {
         self.changes.push(Box::new(change));
         self
     }

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use throughline_engine::{
-    Economy, EconomyRule, Fallback, Mark, Mode, Pin, Savings, Settings, Spending, Step, Triggers,
+    CompactionSettings, Economy, EconomyRule, Fallback, Mark, Mode, Pin, Savings, Spending, Step,
+    Triggers,
 };
 use throughline_transcript::catalogue::{Money, TokenizerFamily};
 use throughline_transcript::tokens::Counter;
@@ -22,10 +23,10 @@ pub struct Kept {
     /// For how long the provider is to cache: `5m`, `1h`, or nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caching: Option<String>,
-    /// Settings with which the session began, where they are not those of the model.
+    /// CompactionSettings with which the session began, where they are not those of the model.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub begun: Map<String, Value>,
-    /// Settings that were changed while it ran.
+    /// CompactionSettings that were changed while it ran.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub changed: Map<String, Value>,
     /// Memory versions up to this one are of a conversation that was cleared.
@@ -122,12 +123,12 @@ impl Compared {
 
 impl Kept {
     /// The settings of the model with everything that was said otherwise when the session began.
-    pub fn begin(&self, settings: &mut Settings) {
+    pub fn begin(&self, settings: &mut CompactionSettings) {
         apply(&self.begun, settings);
     }
 
     /// What was changed while it ran.
-    pub fn go_on(&self, settings: &mut Settings) {
+    pub fn go_on(&self, settings: &mut CompactionSettings) {
         apply(&self.changed, settings);
     }
 
@@ -141,12 +142,12 @@ impl Kept {
     }
 
     /// Keeps what differs between two settings.
-    pub fn change(&mut self, before: &Settings, after: &Settings) {
+    pub fn change(&mut self, before: &CompactionSettings, after: &CompactionSettings) {
         self.changed.extend(difference(before, after));
     }
 
     /// Keeps what is said of a model, whatever was said of the one before.
-    pub fn change_model(&mut self, settings: &Settings) {
+    pub fn change_model(&mut self, settings: &CompactionSettings) {
         for (name, value) in fields(settings) {
             if OF_THE_MODEL.contains(&name.as_str()) {
                 self.begun.remove(&name);
@@ -157,7 +158,10 @@ impl Kept {
 }
 
 /// What is said of one setting in `after` and not in `before`.
-pub(super) fn difference(before: &Settings, after: &Settings) -> Map<String, Value> {
+pub(super) fn difference(
+    before: &CompactionSettings,
+    after: &CompactionSettings,
+) -> Map<String, Value> {
     let before = fields(before);
     fields(after)
         .into_iter()
@@ -166,7 +170,7 @@ pub(super) fn difference(before: &Settings, after: &Settings) -> Map<String, Val
 }
 
 /// What a window decides.
-pub(super) fn of_window(settings: &Settings) -> impl Iterator<Item = (String, Value)> {
+pub(super) fn of_window(settings: &CompactionSettings) -> impl Iterator<Item = (String, Value)> {
     const NAMES: [&str; 3] = ["window", "output_reserve", "memory_tokens_max"];
     let all = fields(settings).into_iter();
     all.filter(|(name, _)| NAMES.contains(&name.as_str()))
@@ -182,8 +186,8 @@ const OF_THE_MODEL: [&str; 7] = [
     "tokenizer",
 ];
 
-/// Settings by name. Who makes memories and where the tail begins are not among them: that is said anew each time.
-fn fields(settings: &Settings) -> Map<String, Value> {
+/// CompactionSettings by name. Who makes memories and where the tail begins are not among them: that is said anew each time.
+fn fields(settings: &CompactionSettings) -> Map<String, Value> {
     let economy = &settings.economy;
     let step = &settings.step;
     let triggers = &settings.triggers;
@@ -242,7 +246,7 @@ fn fields(settings: &Settings) -> Map<String, Value> {
 }
 
 /// Sets what is named. What is not understood is left as it is: it was written by another version.
-fn apply(map: &Map<String, Value>, settings: &mut Settings) {
+fn apply(map: &Map<String, Value>, settings: &mut CompactionSettings) {
     fn take<T: serde::de::DeserializeOwned>(map: &Map<String, Value>, name: &str, into: &mut T) {
         if let Some(value) = map.get(name)
             && let Ok(value) = serde_json::from_value(value.clone())
@@ -457,8 +461,8 @@ mod tests {
 
     #[test]
     fn every_setting_comes_back() {
-        let before = Settings::new(200_000);
-        let mut after = Settings::new(50_000);
+        let before = CompactionSettings::new(200_000);
+        let mut after = CompactionSettings::new(50_000);
         after.mode = Mode::Traditional;
         after.output_reserve = 1;
         after.body_bytes_max = Some(2);
@@ -512,7 +516,7 @@ mod tests {
 
     #[test]
     fn only_what_differs_is_kept() {
-        let before = Settings::new(200_000);
+        let before = CompactionSettings::new(200_000);
         let mut after = before.clone();
         after.mode = Mode::Off;
         assert_eq!(

@@ -4,7 +4,9 @@ use std::str;
 
 use bytestring::ByteString;
 use serde::{Deserialize, Serialize};
-use throughline_engine::{Adoption, Before, Pin, Settings, Snapshot, Time, Version, VersionOrigin};
+use throughline_engine::{
+    CompactionSettings, MemoryAdoption, Pin, PreviousEpoch, Snapshot, Time, Version, VersionOrigin,
+};
 use throughline_memory::document::Memory;
 use throughline_memory::notes;
 use throughline_memory::redact::Redactor;
@@ -53,7 +55,7 @@ fn added(
     at: Time,
     index: usize,
     result_bytes_max: usize,
-    settings: &Settings,
+    settings: &CompactionSettings,
 ) -> Option<Added> {
     // Memories and people count from 1.
     let pointer = format!("all of it is message {} in the archive", index + 1);
@@ -109,7 +111,7 @@ pub fn append(
     at: Time,
     count: usize,
     result_bytes_max: usize,
-    settings: &Settings,
+    settings: &CompactionSettings,
 ) -> Result<(Change, Vec<Message>), usize> {
     let mut rows = Vec::with_capacity(raws.len());
     let mut messages = Vec::with_capacity(raws.len());
@@ -132,7 +134,7 @@ pub(super) fn history(
     frame: &Frame,
     at: Time,
     result_bytes_max: usize,
-    settings: &Settings,
+    settings: &CompactionSettings,
 ) -> Result<Change, String> {
     let wire = frame.wire();
     let (append, messages) = append(raws, wire, Chain::new(), at, 0, result_bytes_max, settings)
@@ -295,7 +297,7 @@ pub fn memory_change(version: &Version, at: Time) -> Change {
 
 /// The change that stores what requests are made with from now on.
 #[must_use]
-pub fn adoption_change(adoption: &Adoption, expected_epoch: u64, at: Time) -> Change {
+pub fn adoption_change(adoption: &MemoryAdoption, expected_epoch: u64, at: Time) -> Change {
     let state = AdoptionState {
         at_messages: adoption.at_messages,
         quoted: adoption.quoted,
@@ -345,7 +347,7 @@ pub fn snapshot(
     loaded: &Loaded,
     quoted: &[StoredMessage],
     pins: Vec<Pin>,
-    settings: &Settings,
+    settings: &CompactionSettings,
 ) -> Result<Snapshot, String> {
     let state = match &loaded.adoption {
         Some(adoption) if !adoption.state.is_empty() => {
@@ -359,7 +361,7 @@ pub fn snapshot(
         .as_ref()
         .map(|row| version_of(row, settings))
         .transpose()?;
-    let adoption = loaded.adoption.as_ref().map(|adoption| Adoption {
+    let adoption = loaded.adoption.as_ref().map(|adoption| MemoryAdoption {
         epoch: adoption.epoch,
         version: adoption
             .memory_version
@@ -415,8 +417,8 @@ pub async fn before(
     id: &SessionId,
     adoption: KeptAdoption,
     covered: u64,
-    settings: &Settings,
-) -> Result<Before, OpenError> {
+    settings: &CompactionSettings,
+) -> Result<PreviousEpoch, OpenError> {
     let corrupt = |what| OpenError::Corrupt {
         id: id.to_string(),
         what,
@@ -441,7 +443,7 @@ pub async fn before(
         }
         None => None,
     };
-    Ok(Before {
+    Ok(PreviousEpoch {
         version,
         quoted,
         chain,
@@ -453,7 +455,7 @@ pub async fn before(
 ///
 /// # Errors
 /// What of it cannot be read.
-pub fn version_of(row: &MemoryRow, settings: &Settings) -> Result<Version, String> {
+pub fn version_of(row: &MemoryRow, settings: &CompactionSettings) -> Result<Version, String> {
     let mut memory = Memory::from_json(&row.json)
         .map_err(|error| format!("memory version {}: {error}", row.version))?;
     memory.version = u32::try_from(row.version).unwrap_or(u32::MAX);

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use throughline::engine::Outcome;
+use throughline::engine::CompactionOutcome;
 use throughline::hooks::{BeforeCompaction, Hooks, MadeBy, Verdict};
 use throughline::{ModelCompactor, OpenError};
 use throughline_memory::document::{Entry, Memory};
@@ -148,7 +148,10 @@ async fn hooks_see_keep_and_change() {
         session.ask(chatter(turn, 300)).await.unwrap();
     }
     let outcome = session.compact(None).await.unwrap();
-    assert!(matches!(outcome, Outcome::Committed { .. }), "{outcome:?}");
+    assert!(
+        matches!(outcome, CompactionOutcome::Committed { .. }),
+        "{outcome:?}"
+    );
     let memory = session.memory().unwrap();
     assert!(memory.text.contains("The customer is called Ostrava."));
     assert!(memory.text.contains("(seen)"), "{}", memory.text);
@@ -179,7 +182,7 @@ async fn a_hook_can_forbid_it() {
     }
     let outcome = session.compact(None).await.unwrap();
     assert!(
-        matches!(&outcome, Outcome::Refused { reason } if reason.contains("not now")),
+        matches!(&outcome, CompactionOutcome::Refused { reason } if reason.contains("not now")),
         "{outcome:?}"
     );
     assert!(session.memory().is_none());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use throughline::engine::{Mode, Outcome};
+use throughline::engine::{CompactionOutcome, Mode};
 use throughline::{ModelCompactor, Session, SessionError};
 use throughline_simulator::Options;
 use throughline_store::MemoryStore;
@@ -50,14 +50,14 @@ async fn a_manual_compaction_swaps_and_can_be_taken_back() {
     let session = world.session().start().await.unwrap();
     assert!(matches!(
         session.compact(None).await.unwrap(),
-        Outcome::Refused { .. }
+        CompactionOutcome::Refused { .. }
     ));
     for turn in 0..6 {
         session.ask(chatter(turn, 300)).await.unwrap();
     }
     let before = session.status().tokens;
     let outcome = session.compact(Some("module_3")).await.unwrap();
-    assert_eq!(outcome, Outcome::Committed { version: 1 });
+    assert_eq!(outcome, CompactionOutcome::Committed { version: 1 });
     assert!(session.status().tokens < before);
     session.undo().await.unwrap();
     assert_eq!(session.status().cover, 0);
@@ -83,7 +83,8 @@ async fn swaps_can_be_taken_back_one_after_the_other_also_after_a_restart() {
     for restarts in [false, true] {
         let world = World::new(Options::new(7).without_latency());
         let store = Arc::new(MemoryStore::new());
-        let manual = |settings: &mut throughline::engine::Settings| settings.mode = Mode::Off;
+        let manual =
+            |settings: &mut throughline::engine::CompactionSettings| settings.mode = Mode::Off;
         let mut session = world
             .session()
             .store(store.clone())
@@ -99,7 +100,10 @@ async fn swaps_can_be_taken_back_one_after_the_other_also_after_a_restart() {
             let status = session.status();
             before.push((status.cover, status.version, session.memory()));
             let outcome = session.compact(None).await.unwrap();
-            assert!(matches!(outcome, Outcome::Committed { .. }), "{outcome:?}");
+            assert!(
+                matches!(outcome, CompactionOutcome::Committed { .. }),
+                "{outcome:?}"
+            );
         }
         let mut bodies = Vec::new();
         for (cover, version, memory) in before.into_iter().rev() {

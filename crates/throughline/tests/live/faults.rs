@@ -2,7 +2,7 @@
 
 use futures::{FutureExt, StreamExt};
 use throughline::compactor::Styling;
-use throughline::engine::{Event, Fallback, VersionOrigin};
+use throughline::engine::{EngineEvent, Fallback, VersionOrigin};
 use throughline::{ModelCompactor, Session, SessionEvent};
 use throughline_memory::summarise::Form;
 use throughline_simulator::Options;
@@ -41,12 +41,12 @@ async fn talk(world: &World, session: &Session) -> Seen {
             continue;
         };
         match event {
-            Event::Failed { reason, .. } => {
+            EngineEvent::Failed { reason, .. } => {
                 seen.failed += 1;
                 seen.reasons.push(reason.message);
             }
-            Event::FellBack { .. } => seen.fell_back += 1,
-            Event::Swapped { origin, .. } => match origin {
+            EngineEvent::FellBack { .. } => seen.fell_back += 1,
+            EngineEvent::Swapped { origin, .. } => match origin {
                 VersionOrigin::Model => seen.by_model += 1,
                 _ => seen.by_draft += 1,
             },

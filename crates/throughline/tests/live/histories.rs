@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use throughline::compactor::Styling;
-use throughline::engine::By;
+use throughline::engine::Requester;
 use throughline::{ModelCompactor, TurnEvent, UserInput};
 use throughline_simulator::{Options, Reply, Stop};
 use throughline_store::MemoryStore;
@@ -126,7 +126,7 @@ async fn a_focus_is_used_once() {
     for turn in 4..8 {
         session.ask(chatter(turn, 200)).await.unwrap();
     }
-    session.compact_by(By::Model, None).await.unwrap();
+    session.compact_by(Requester::Model, None).await.unwrap();
     let asked: Vec<bool> = world
         .provider
         .ledger()

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use throughline::compactor::{Compacted, LiveRequest, Styling};
-use throughline::engine::{Event, Mark, UpdateOrder, VersionOrigin};
+use throughline::engine::{EngineEvent, Mark, UpdateOrder, VersionOrigin};
 use throughline::{Compactor, ModelCompactor, Session, SessionBuilder, SessionEvent};
 use throughline_providers::client::{CallOptions, Client};
 use throughline_providers::models::catalogue_overrides;
@@ -281,10 +281,10 @@ async fn ask(session: &Session, text: &str) -> Request {
 async fn wait_for_update(events: &mut (impl futures::Stream<Item = SessionEvent> + Unpin)) {
     while let Some(event) = events.next().await {
         if let SessionEvent::Engine(
-            Event::Built { .. }
-            | Event::Refused { .. }
-            | Event::Failed { .. }
-            | Event::Dropped { .. },
+            EngineEvent::Built { .. }
+            | EngineEvent::Refused { .. }
+            | EngineEvent::Failed { .. }
+            | EngineEvent::Dropped { .. },
         ) = event
         {
             return;

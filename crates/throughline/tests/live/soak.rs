@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use throughline::compactor::Styling;
-use throughline::engine::Event;
+use throughline::engine::EngineEvent;
 use throughline::{ModelCompactor, SessionEvent};
 use throughline_simulator::{Latency, Options};
 use throughline_transcript::catalogue::{Catalogue, cost};
@@ -143,7 +143,7 @@ async fn shares(window: u64, words: usize, updates: usize) -> Vec<u128> {
     while let Some(Some(event)) = events.next().now_or_never() {
         failed += usize::from(matches!(
             event,
-            SessionEvent::Engine(Event::Failed { .. } | Event::FellBack { .. })
+            SessionEvent::Engine(EngineEvent::Failed { .. } | EngineEvent::FellBack { .. })
         ));
     }
     assert_eq!(failed, 0);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use throughline::compactor::Styling;
-use throughline::engine::{Event, Halt, VersionOrigin};
+use throughline::engine::{EngineEvent, Halt, VersionOrigin};
 use throughline::{ModelCompactor, Session, SessionEvent};
 use throughline_simulator::{Options, RateLimits};
 use tokio::task::unconstrained;
@@ -55,17 +55,17 @@ fn seen(events: &mut (impl futures::Stream<Item = SessionEvent> + Unpin)) -> See
                 waited_for_model, ..
             } => assert_eq!(waited_for_model, Duration::ZERO),
             SessionEvent::Engine(event) => match event {
-                Event::Failed { reason, .. } => {
+                EngineEvent::Failed { reason, .. } => {
                     assert!(!reason.message.is_empty());
                     seen.classes.push(reason.class);
                 }
-                Event::FellBack { .. } => seen.fell_back += 1,
-                Event::Swapped { origin, .. } => match origin {
+                EngineEvent::FellBack { .. } => seen.fell_back += 1,
+                EngineEvent::Swapped { origin, .. } => match origin {
                     VersionOrigin::Model => seen.by_model += 1,
                     _ => seen.by_draft += 1,
                 },
-                Event::Halted(Halt::Failures { .. }) => seen.halted += 1,
-                Event::Resumed => seen.resumed += 1,
+                EngineEvent::Halted(Halt::Failures { .. }) => seen.halted += 1,
+                EngineEvent::Resumed => seen.resumed += 1,
                 _ => {}
             },
             _ => {}
@@ -223,7 +223,7 @@ async fn a_watcher_that_never_reads_holds_nothing_up() {
     let mut slow = Box::pin(session.events());
     let mut quick = Box::pin(session.events());
     let id = |event: Option<SessionEvent>| match event {
-        Some(SessionEvent::Engine(Event::Compaction { id, .. })) => id,
+        Some(SessionEvent::Engine(EngineEvent::Compaction { id, .. })) => id,
         other => panic!("{other:?}"),
     };
     // Each of these is refused, as there is nothing to compact, and tells so in one event.

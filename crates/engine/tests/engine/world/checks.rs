@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use throughline_engine::{Adoption, Engine, Event, Input, Order, Output, Plan, Reason, Time};
+use throughline_engine::{
+    BuildOrder, Engine, EngineEvent, Input, MemoryAdoption, Output, Plan, Reason, Time,
+};
 use throughline_memory::document::Memory;
 use throughline_transcript::check::{CheckOptions, check_text};
 use throughline_transcript::digest::prefix_digests;
@@ -55,10 +57,10 @@ impl World {
             Output::Adopt(adoption) => self.adopt(adoption),
             Output::Reload { messages } => self.reload(messages),
             Output::Event(event) => {
-                if let Event::Compaction { id, outcome } = &event {
+                if let EngineEvent::Compaction { id, outcome } = &event {
                     self.outcomes.entry(*id).or_default().push(outcome.clone());
                 }
-                if let Event::Swapped {
+                if let EngineEvent::Swapped {
                     reason,
                     tokens_before,
                     tokens_after,
@@ -73,19 +75,19 @@ impl World {
         }
     }
 
-    fn check_order(&self, order: &Order) {
+    fn check_order(&self, order: &BuildOrder) {
         assert_eq!(order.messages, self.archive[order.first..order.cover()]);
         let prior = order.prior.as_ref().map_or(0, |prior| prior.cover());
         assert_eq!(order.first, prior);
     }
 
-    fn adopt(&mut self, adoption: Adoption) {
+    fn adopt(&mut self, adoption: MemoryAdoption) {
         assert!(adoption.epoch >= self.last_epoch, "epochs only rise");
         if let Some(before) = &self.adoption
             && before.epoch == adoption.epoch
         {
             let at_messages = adoption.at_messages;
-            let as_before = Adoption {
+            let as_before = MemoryAdoption {
                 at_messages,
                 ..before.clone()
             };
@@ -151,7 +153,7 @@ impl World {
         });
         let newest = self.kept.values().next_back().cloned();
         let epoch = self.last_epoch + 1;
-        self.adoption = Some(Adoption {
+        self.adoption = Some(MemoryAdoption {
             epoch,
             version: newest.as_ref().map(|newest| newest.memory.version),
             cover: newest.as_ref().map_or(0, |newest| newest.cover()),

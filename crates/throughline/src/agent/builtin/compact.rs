@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use throughline_engine::{By, Outcome};
+use throughline_engine::{CompactionOutcome, Requester};
 
 use crate::agent::tool::{CallContext, Tool, ToolError};
 
@@ -50,15 +50,15 @@ impl Tool for CompactContext {
     async fn call(&self, input: CompactInput, context: CallContext) -> Result<String, ToolError> {
         let asked = context
             .session
-            .compact_by(By::Model, input.focus.as_deref());
+            .compact_by(Requester::Model, input.focus.as_deref());
         match asked.await? {
-            Outcome::Committed { .. } => {
+            CompactionOutcome::Committed { .. } => {
                 Ok("Done: a memory stands for the older messages from now on.".to_owned())
             }
-            Outcome::Joined | Outcome::Prepared => {
+            CompactionOutcome::Joined | CompactionOutcome::Prepared => {
                 Ok("A memory is being made already; it is used when it is there.".to_owned())
             }
-            Outcome::Refused { reason } => Err(ToolError::new(format!(
+            CompactionOutcome::Refused { reason } => Err(ToolError::new(format!(
                 "nothing was compacted: {reason}; go on with the work"
             ))),
             _ => Err(ToolError::new(

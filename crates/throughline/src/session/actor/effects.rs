@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline_engine::{BuildKind, Event, Input, Order, Ticket, UpdateFailure, UpdateOrder};
+use throughline_engine::{
+    BuildKind, BuildOrder, EngineEvent, Input, Ticket, UpdateFailure, UpdateOrder,
+};
 use throughline_memory::document::Memory;
 use throughline_memory::redact::Redactor;
 use throughline_memory::summarise::Finding;
@@ -26,7 +28,7 @@ pub(super) enum Finished {
 }
 
 impl Actor {
-    pub(super) fn start_draft(&mut self, order: Order) {
+    pub(super) fn start_draft(&mut self, order: BuildOrder) {
         let ticket = order.ticket;
         let counter = self.engine.settings().counter;
         let handle = match self.parts.hooks.clone() {
@@ -149,9 +151,9 @@ impl Actor {
         ));
     }
 
-    pub(super) async fn event(&mut self, event: Event) {
+    pub(super) async fn event(&mut self, event: EngineEvent) {
         tracing::debug!(session = %self.parts.writer.id(), ?event, "engine");
-        if let Event::Swapped {
+        if let EngineEvent::Swapped {
             waited_ms,
             waited_for,
             ..
@@ -163,7 +165,7 @@ impl Actor {
                 pending.waited_for_model = Duration::from_millis(*waited_ms);
             }
         }
-        if let Event::Swapped {
+        if let EngineEvent::Swapped {
             tokens_before,
             tokens_after,
             ..
@@ -179,7 +181,7 @@ impl Actor {
             kind: event_kind(&event).to_owned(),
             json: event_json(&event),
         });
-        if let Event::Compaction { id, outcome } = &event
+        if let EngineEvent::Compaction { id, outcome } = &event
             && let Some(answer) = self.asked.remove(id)
         {
             // A swap counts when it is stored.
@@ -208,7 +210,7 @@ pub(super) struct Drafted {
     keep: Vec<String>,
 }
 
-async fn hooked_draft(hooks: &dyn Hooks, order: Order, counter: Counter) -> Drafted {
+async fn hooked_draft(hooks: &dyn Hooks, order: BuildOrder, counter: Counter) -> Drafted {
     let failed = |class: &str, message: String| UpdateFailure {
         class: class.to_owned(),
         message,

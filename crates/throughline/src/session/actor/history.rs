@@ -74,7 +74,7 @@ impl Actor {
         )
         .await?;
         let epoch = self.engine.status().epoch;
-        let adoption = throughline_engine::Adoption {
+        let adoption = throughline_engine::MemoryAdoption {
             epoch: epoch + 1,
             version: newest
                 .as_ref()

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use throughline_engine::{Compactor as EngineCompactor, Engine, Pin, Settings, Snapshot};
+use throughline_engine::{
+    CompactionSettings, CompactorChoice as EngineCompactor, Engine, Pin, Snapshot,
+};
 use throughline_memory::document::{Memory, Status};
 use throughline_store::{ForkPoint, NewSession, SessionId, StoreError, Writer};
 use throughline_transcript::cut::TailBegins;
@@ -106,7 +108,7 @@ impl SessionBuilder {
 
     /// Goes on with a stored session. Nothing is sent or compacted by that.
     ///
-    /// Model, system prompt, tools, fields and pins are those that are stored. Settings are those with which the session
+    /// Model, system prompt, tools, fields and pins are those that are stored. CompactionSettings are those with which the session
     /// began, then what the builder says, then what was changed while it ran ([`Session::configure`],
     /// [`Session::set_model`]).
     ///
@@ -209,7 +211,7 @@ impl SessionBuilder {
             version.memory.cover.digest = digest;
             changes.push(stored::memory_change(&version, now));
             changes.push(stored::adoption_change(
-                &throughline_engine::Adoption {
+                &throughline_engine::MemoryAdoption {
                     epoch: 1,
                     version: Some(1),
                     cover: version.cover(),
@@ -239,7 +241,7 @@ impl SessionBuilder {
         }
     }
 
-    fn kept(&self, of_model: &Settings, settings: &Settings) -> Kept {
+    fn kept(&self, of_model: &CompactionSettings, settings: &CompactionSettings) -> Kept {
         let mut begun = kept::difference(of_model, settings);
         if self.window.is_some() {
             // It counts whatever the catalogue says by the time that the session is resumed.
@@ -254,11 +256,11 @@ impl SessionBuilder {
     }
 
     /// What follows from model, frame and compactor.
-    fn settings_of_model(&self, frame: &Frame) -> Settings {
+    fn settings_of_model(&self, frame: &Frame) -> CompactionSettings {
         let model = self.catalogue.find(&self.frame.model);
         let mut settings = match model {
-            Some(model) => Settings::for_model(model),
-            None => Settings::new(WINDOW_DEFAULT),
+            Some(model) => CompactionSettings::for_model(model),
+            None => CompactionSettings::new(WINDOW_DEFAULT),
         };
         if let Some(limit) = self.frame.max_tokens {
             settings.output_reserve = limit.min(settings.window / 2);
@@ -277,9 +279,9 @@ impl SessionBuilder {
     }
 
     /// What the caller says.
-    fn change(&mut self, settings: &mut Settings) {
+    fn change(&mut self, settings: &mut CompactionSettings) {
         if let Some(window) = self.window {
-            let of_window = Settings::new(window);
+            let of_window = CompactionSettings::new(window);
             settings.window = window;
             settings.memory_tokens_max = of_window.memory_tokens_max;
             settings.output_reserve = self
@@ -294,7 +296,7 @@ impl SessionBuilder {
     }
 
     /// About a quarter of the window, at four bytes a token. Of a large window less: there are results of a token a byte.
-    fn shortened_from(&self, settings: &Settings) -> usize {
+    fn shortened_from(&self, settings: &CompactionSettings) -> usize {
         let window_bytes = usize::try_from(settings.window).unwrap_or(usize::MAX);
         self.result_bytes_max
             .unwrap_or(window_bytes.clamp(4_000, RESULT_BYTES_MAX))
@@ -305,7 +307,7 @@ impl SessionBuilder {
         writer: Box<dyn Writer>,
         frame: Frame,
         clock: crate::clock::Clock,
-        settings: &Settings,
+        settings: &CompactionSettings,
         kept: Kept,
     ) -> Parts {
         let result_bytes_max = self.shortened_from(settings);
@@ -333,7 +335,7 @@ struct Beginning {
     id: SessionId,
     clock: crate::clock::Clock,
     frame: Frame,
-    settings: Settings,
+    settings: CompactionSettings,
     kept: Kept,
 }
 
@@ -365,7 +367,7 @@ fn forget_pins(memory: &mut Memory) {
 async fn launch(
     parts: Parts,
     snapshot: Snapshot,
-    settings: Settings,
+    settings: CompactionSettings,
 ) -> Result<Session, StoreError> {
     let (commands, inbox) = mpsc::channel(COMMANDS_MAX);
     let (events, _) = broadcast::channel(EVENTS_MAX);
