@@ -25,7 +25,6 @@ use crate::Proxy;
 use crate::body::{self, Body, Unread};
 use crate::config::Mode;
 use crate::headers;
-use crate::own;
 use crate::refusals::Refusal;
 use crate::route::{self, Kind, Target};
 use crate::sessions::{Asked, Untracked};
@@ -83,8 +82,8 @@ impl Proxy {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (head, body) = request.into_parts();
-        if own::is_own(&head) {
-            return self.own(&head, body).await;
+        if throughline_dashboard::serves(&head) {
+            return self.dashboard_answer(&head, body).await;
         }
         let upstreams = &self.shared.config.upstreams;
         let target = route::target(upstreams, &head.method, &head.uri, &head.headers);

@@ -14,12 +14,12 @@
 mod archive;
 mod body;
 pub mod config;
+mod dashboard;
 mod exchange;
 mod headers;
 mod incoming;
 mod known;
 mod metrics;
-mod own;
 mod proxy;
 mod refusals;
 mod rewrite;

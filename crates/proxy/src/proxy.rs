@@ -4,6 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use throughline::driver::{self, Clock};
+use throughline_dashboard::{Backend, Dashboard};
 use throughline_providers::transport::Transport;
 use throughline_store::{Store, StoreError};
 use tokio::sync::Semaphore;
@@ -13,8 +14,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::archive::Archive;
 use crate::config::{Config, Mode};
-use crate::metrics::{Gauges, Metrics, Report};
-use crate::own::Own;
+use crate::dashboard::Source;
+use crate::metrics::{Metrics, Report};
 use crate::sessions::Sessions;
 use crate::shared::Shared;
 use crate::updates::Accounts;
@@ -28,7 +29,8 @@ pub struct Proxy {
     pub(crate) shared: Arc<Shared>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) under_way: Arc<Semaphore>,
-    pub(crate) own: Arc<Own>,
+    source: Arc<Source>,
+    pub(crate) dashboard: Arc<Dashboard>,
 }
 
 impl Proxy {
@@ -59,7 +61,6 @@ impl Proxy {
         tasks.spawn(work);
         // The first request does not wait for it.
         tasks.spawn_blocking(driver::warm_up);
-        let own = Arc::new(Own::new(config.token.as_ref()));
         let under_way = Arc::new(Semaphore::new(config.limits.requests_max));
         let shared = Arc::new(Shared {
             config,
@@ -77,11 +78,22 @@ impl Proxy {
         shared
             .tasks
             .spawn(tidy(Arc::downgrade(&sessions), shared.stop.clone()));
+        let source = Arc::new(Source {
+            sessions: Arc::clone(&sessions),
+            under_way: Arc::clone(&under_way),
+        });
+        let dashboard = Arc::new(Dashboard::new(
+            Arc::clone(&source) as Arc<dyn Backend>,
+            Arc::clone(&shared.store),
+            Arc::clone(&shared.config.catalogue),
+            shared.config.token.as_ref(),
+        ));
         Ok(Self {
             shared,
             sessions,
             under_way,
-            own,
+            source,
+            dashboard,
         })
     }
 
@@ -94,15 +106,7 @@ impl Proxy {
     /// What it has counted, in Prometheus' text format.
     #[must_use]
     pub fn metrics(&self) -> String {
-        let (commits, commits_failed) = self.shared.archive.commits();
-        let requests_max = self.shared.config.limits.requests_max;
-        self.shared.metrics.text(Gauges {
-            sessions_in_memory: self.sessions.count(),
-            requests_under_way: requests_max - self.under_way.available_permits(),
-            unstored_bytes: self.shared.archive.waiting_bytes(),
-            commits,
-            commits_failed,
-        })
+        self.source.metrics()
     }
 
     /// What it has done so far.

@@ -21,7 +21,7 @@ use throughline_transcript::wire::Wire;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::asked::{Compacted, Seen, Unasked};
+pub(crate) use self::asked::{Compacted, PIN_BYTES_MAX, Seen, Unasked};
 pub(crate) use self::request::{Admission, Declined, Planned, Rewind, Settled};
 use crate::archive::{Health, Pending};
 use crate::headers::Tenant;

@@ -1,84 +1,114 @@
-//! A memory that a person edits, item by item.
+//! Edits of a memory by a person, item by item.
 //!
-//! The ledger is what the user said: nothing of it can be dropped or worded anew. It can be superseded, by a later
-//! statement, which is added beside it.
+//! The ledger is what the user said: its items can be neither dropped nor reworded. A later statement can supersede
+//! one; it is added beside it.
 
 use serde::Deserialize;
 use throughline_memory::document::{Entry, Item, Memory, Origin, Provenance, Section, Status};
 use throughline_memory::redact::Redactor;
 
-use crate::tracked::Unasked;
-
 /// Longest text of an item, bytes.
 const TEXT_BYTES_MAX: usize = 16 * 1024;
 
-/// One change to one item.
+/// A change to one item.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Change {
-    /// The item.
-    pub(super) id: String,
-    /// What it says now: its main text and what belongs to it, as the memory lists them.
+pub struct Change {
+    /// Id of the item.
+    pub id: String,
+    /// All texts of the item, in the order in which the memory lists them.
     #[serde(default)]
-    pub(super) texts: Option<Vec<String>>,
-    /// It is not needed any more.
+    pub texts: Option<Vec<String>>,
+    /// Whether the item is removed.
     #[serde(default)]
-    pub(super) drop: bool,
-    /// What takes its place, for an item of the ledger.
+    pub drop: bool,
+    /// What holds instead, for an item of the ledger.
     #[serde(default)]
-    pub(super) superseded_by: Option<String>,
+    pub superseded_by: Option<String>,
 }
 
-/// Why a memory cannot be changed like this.
+/// Why a memory cannot be changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum EditError {
-    #[error(transparent)]
-    Session(#[from] Unasked),
-    #[error("there is no item {id}")]
-    UnknownItem { id: String },
-    #[error("item {id} is in the ledger: it can only be superseded")]
-    Ledger { id: String },
-    #[error("item {id} is not in the ledger: word it anew, or drop it")]
-    NotLedger { id: String },
-    #[error("item {id} is pinned: let the pin go instead")]
-    Pinned { id: String },
-    #[error("item {id} is superseded already")]
-    Superseded { id: String },
-    #[error("a text of item {id} is empty or longer than {TEXT_BYTES_MAX} bytes")]
-    Text { id: String },
-    #[error("item {id} has {has} texts")]
-    Texts { id: String, has: usize },
+#[non_exhaustive]
+pub enum EditError {
+    /// A change to an item cannot be made.
+    #[error("item {id} {problem}")]
+    Item {
+        /// Id of the item.
+        id: String,
+        /// Why not.
+        problem: ItemProblem,
+    },
+    /// The changes leave the memory as it is.
     #[error("nothing is changed")]
     Nothing,
 }
 
-/// The memory with these changes. `version` is the number that it will have.
-pub(super) fn edited(
-    memory: &Memory,
-    version: u32,
-    changes: &[Change],
-) -> Result<Memory, EditError> {
+/// Why an item cannot be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ItemProblem {
+    /// No item has this id.
+    #[error("does not exist")]
+    Unknown,
+    /// Items of the ledger keep their words.
+    #[error("is in the ledger: it can only be superseded")]
+    Ledger,
+    /// Only items of the ledger are superseded.
+    #[error("is not in the ledger: reword it, or drop it")]
+    NotLedger,
+    /// A pin keeps the item.
+    #[error("is pinned: unpin it instead")]
+    Pinned,
+    /// A later statement holds already.
+    #[error("is superseded already")]
+    Superseded,
+    /// A text is empty or too long.
+    #[error("has a text that is empty or longer than {TEXT_BYTES_MAX} bytes")]
+    Text,
+    /// The change has another number of texts than the item.
+    #[error("has {count} texts")]
+    Texts {
+        /// Texts of the item.
+        count: usize,
+    },
+}
+
+impl ItemProblem {
+    fn of(self, id: &str) -> EditError {
+        EditError::Item {
+            id: id.to_owned(),
+            problem: self,
+        }
+    }
+}
+
+/// The memory with these changes. `version` is its number.
+///
+/// # Errors
+/// If a change does not fit its item, or nothing is changed.
+pub fn edited(memory: &Memory, version: u32, changes: &[Change]) -> Result<Memory, EditError> {
     let mut memory = memory.clone();
     let mut is_changed = false;
     for change in changes {
         let id = &change.id;
         let at = memory.items.iter().position(|item| item.id == *id);
-        let at = at.ok_or_else(|| EditError::UnknownItem { id: id.clone() })?;
+        let at = at.ok_or_else(|| ItemProblem::Unknown.of(id))?;
         let is_ledger = memory.items[at].entry.section().is_ledger();
         if change.drop {
             if is_ledger {
-                return Err(EditError::Ledger { id: id.clone() });
+                return Err(ItemProblem::Ledger.of(id));
             }
             memory.items.remove(at);
             is_changed = true;
             continue;
         }
         if let Some(texts) = &change.texts {
-            is_changed |= reworded(&mut memory.items[at], texts, version)?;
+            is_changed |= reword(&mut memory.items[at], texts, version)?;
         }
         if let Some(by) = &change.superseded_by {
             if !is_ledger {
-                return Err(EditError::NotLedger { id: id.clone() });
+                return Err(ItemProblem::NotLedger.of(id));
             }
             supersede(&mut memory, at, by, version)?;
             is_changed = true;
@@ -91,29 +121,25 @@ pub(super) fn edited(
     }
 }
 
-fn reworded(item: &mut Item, texts: &[String], version: u32) -> Result<bool, EditError> {
+/// Whether the texts of the item changed.
+fn reword(item: &mut Item, texts: &[String], version: u32) -> Result<bool, EditError> {
     let mut entry = item.entry.clone();
-    let has = entry.texts_mut().count();
-    if texts.len() != has {
-        return Err(EditError::Texts {
-            id: item.id.clone(),
-            has,
-        });
+    let count = entry.texts_mut().count();
+    if texts.len() != count {
+        return Err(ItemProblem::Texts { count }.of(&item.id));
     }
     for (text, new) in entry.texts_mut().zip(texts) {
         // Forms send line breaks as two characters.
         let new = new.replace("\r\n", "\n");
         if *text != new && text.trim() != new.trim() {
-            *text = checked(&item.id, &new)?;
+            *text = accept(&item.id, &new)?;
         }
     }
     if entry == item.entry {
         return Ok(false);
     }
     if entry.section().is_ledger() {
-        return Err(EditError::Ledger {
-            id: item.id.clone(),
-        });
+        return Err(ItemProblem::Ledger.of(&item.id));
     }
     item.entry = entry;
     item.origin = Origin::User;
@@ -121,18 +147,17 @@ fn reworded(item: &mut Item, texts: &[String], version: u32) -> Result<bool, Edi
     Ok(true)
 }
 
-/// Adds what takes the place of an item of the ledger behind it.
+/// Adds the statement that supersedes an item of the ledger behind it.
 fn supersede(memory: &mut Memory, at: usize, by: &str, version: u32) -> Result<(), EditError> {
     let item = &memory.items[at];
-    let id = item.id.clone();
     if item.id.starts_with("pin-") {
-        return Err(EditError::Pinned { id });
+        return Err(ItemProblem::Pinned.of(&item.id));
     }
     if item.status != Status::Active {
-        return Err(EditError::Superseded { id });
+        return Err(ItemProblem::Superseded.of(&item.id));
     }
-    let text = checked(&id, by)?;
-    // It is said now: behind everything that the memory stands for.
+    let text = accept(&item.id, by)?;
+    // It is said now: after everything that the memory represents.
     let message = memory.cover.messages.saturating_sub(1);
     let mut new_id = Item::id_for(Section::Corrections, message, &text);
     while memory.items.iter().any(|item| item.id == new_id) {
@@ -157,11 +182,11 @@ fn supersede(memory: &mut Memory, at: usize, by: &str, version: u32) -> Result<(
     Ok(())
 }
 
-/// The text without secrets, if it is one.
-fn checked(id: &str, text: &str) -> Result<String, EditError> {
+/// The text of an item without secrets, unless it is empty or too long.
+fn accept(id: &str, text: &str) -> Result<String, EditError> {
     let text = text.trim();
     if text.is_empty() || text.len() > TEXT_BYTES_MAX {
-        return Err(EditError::Text { id: id.to_owned() });
+        return Err(ItemProblem::Text.of(id));
     }
     Ok(Redactor::embedded().redact(text).into_owned())
 }
@@ -244,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_worded_anew_and_dropped_and_the_ledger_is_superseded() {
+    fn items_are_reworded_and_dropped_and_the_ledger_is_superseded() {
         let changes = [
             texts("t", "build it\r\nsoon"),
             by("c", "force-push is fine now"),
@@ -271,17 +296,18 @@ mod tests {
 
     #[test]
     fn the_ledger_is_not_dropped_or_reworded() {
-        let check = |change: Change, expected: &EditError| {
-            assert_eq!(edited(&memory(), 2, &[change]).as_ref(), Err(expected));
+        let check = |change: Change, expected: ItemProblem| {
+            let id = change.id.clone();
+            assert_eq!(edited(&memory(), 2, &[change]), Err(expected.of(&id)));
         };
-        let id = |id: &str| id.to_owned();
-        check(dropped("c"), &EditError::Ledger { id: id("c") });
-        check(texts("c", "force-push"), &EditError::Ledger { id: id("c") });
-        check(by("pin-p", "us"), &EditError::Pinned { id: id("pin-p") });
-        check(by("t", "x"), &EditError::NotLedger { id: id("t") });
-        check(by("c", " "), &EditError::Text { id: id("c") });
-        check(dropped("z"), &EditError::UnknownItem { id: id("z") });
-        check(texts("t", "build it "), &EditError::Nothing);
-        check(texts("t", ""), &EditError::Text { id: id("t") });
+        check(dropped("c"), ItemProblem::Ledger);
+        check(texts("c", "force-push"), ItemProblem::Ledger);
+        check(by("pin-p", "us"), ItemProblem::Pinned);
+        check(by("t", "x"), ItemProblem::NotLedger);
+        check(by("c", " "), ItemProblem::Text);
+        check(dropped("z"), ItemProblem::Unknown);
+        check(texts("t", ""), ItemProblem::Text);
+        let same = texts("t", "build it ");
+        assert_eq!(edited(&memory(), 2, &[same]), Err(EditError::Nothing));
     }
 }

@@ -8,7 +8,7 @@ use throughline_transcript::formats::request::read_message;
 use throughline_transcript::json::{Raw, Text};
 use throughline_transcript::message::{Block, Content, Media, ToolInput};
 
-use super::view::ItemView;
+use crate::view::ItemView;
 
 /// Of a block so much is shown, bytes.
 const SHOWN_BYTES_MAX: usize = 256 * 1024;
@@ -19,45 +19,45 @@ const MARKED_BYTES_MIN: usize = 3;
 
 /// A message.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct MessageView {
-    pub(super) position: u64,
-    pub(super) role: String,
-    pub(super) at_ms: Option<i64>,
-    pub(super) tokens: u32,
-    pub(super) blocks: Vec<BlockView>,
+pub(crate) struct MessageView {
+    pub(crate) position: u64,
+    pub(crate) role: String,
+    pub(crate) at_ms: Option<i64>,
+    pub(crate) tokens: u32,
+    pub(crate) blocks: Vec<BlockView>,
 }
 
 /// A block of a message.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct BlockView {
+pub(crate) struct BlockView {
     /// `text`, `thinking`, `tool call`, `tool result`, `image`, `document`, or what the wire calls it.
-    pub(super) kind: String,
+    pub(crate) kind: String,
     /// Of a tool, or of a call.
-    pub(super) name: String,
-    pub(super) text: String,
+    pub(crate) name: String,
+    pub(crate) text: String,
     /// Whether more of it is stored.
-    pub(super) is_cut: bool,
+    pub(crate) is_cut: bool,
     /// The text in parts, those that an item of a memory quotes marked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) parts: Vec<Part>,
+    pub(crate) parts: Vec<Part>,
 }
 
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Part {
-    pub(super) text: String,
-    pub(super) is_marked: bool,
+pub(crate) struct Part {
+    pub(crate) text: String,
+    pub(crate) is_marked: bool,
 }
 
 /// How much of a message is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(crate) enum Extent {
     Whole,
     Brief,
 }
 
 impl MessageView {
-    pub(super) fn of(stored: &StoredMessage, extent: Extent) -> Self {
+    pub(crate) fn of(stored: &StoredMessage, extent: Extent) -> Self {
         let message = std::str::from_utf8(&stored.original)
             .ok()
             .and_then(|text| Raw::parse(text.to_owned()).ok())
@@ -80,7 +80,7 @@ impl MessageView {
     }
 
     /// Marks what an item quotes.
-    pub(super) fn mark(&mut self, item: &ItemView) {
+    pub(crate) fn mark(&mut self, item: &ItemView) {
         for block in &mut self.blocks {
             let mut needles = Vec::new();
             for text in &item.texts {
@@ -92,7 +92,7 @@ impl MessageView {
 }
 
 /// An item of a memory, by its id.
-pub(super) fn item_of(memory: &Memory, id: &str) -> Option<ItemView> {
+pub(crate) fn item_of(memory: &Memory, id: &str) -> Option<ItemView> {
     memory
         .items
         .iter()

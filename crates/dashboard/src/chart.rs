@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use throughline_transcript::text::grouped;
 
-use super::timeline::{Happened, Point, Timeline};
+use crate::timeline::{Happened, Point, Timeline};
 
 /// Columns narrower than this are put together, in units of the picture.
 const COLUMN_MIN: f64 = 3.0;
@@ -43,7 +43,7 @@ struct Picture<'a> {
 }
 
 /// Draws it so wide.
-pub(super) fn draw(timeline: &Timeline, width: f64) -> String {
+pub(crate) fn draw(timeline: &Timeline, width: f64) -> String {
     let room = width - LEFT - RIGHT;
     let most = (room / COLUMN_MIN).max(1.0) as usize;
     let together = timeline.requests.len().div_ceil(most).max(1);
@@ -430,7 +430,7 @@ fn round_up(number: usize) -> usize {
 }
 
 /// `12.3k`.
-pub(super) fn short(tokens: u64) -> String {
+pub(crate) fn short(tokens: u64) -> String {
     let scaled = |unit: f64, name: &str| {
         let text = format!("{:.1}", tokens as f64 / unit);
         let text = text.strip_suffix(".0").unwrap_or(&text);
@@ -445,7 +445,7 @@ pub(super) fn short(tokens: u64) -> String {
 }
 
 /// Billionths of a dollar as dollars, with as many places as say something.
-pub(super) fn dollars(nanodollars: u64) -> String {
+pub(crate) fn dollars(nanodollars: u64) -> String {
     let dollars = nanodollars as f64 / 1e9;
     match nanodollars {
         0 => "$0".to_owned(),

@@ -8,8 +8,8 @@ use throughline::costs::Without;
 use throughline_store::{EventRow, Page, Purpose, SessionId, SessionInfo, StoreError, UsageRow};
 use throughline_transcript::catalogue::Catalogue;
 
-use crate::Proxy;
-use crate::config::Mode;
+use crate::Dashboard;
+use crate::backend::ProxyMode;
 
 /// Sessions whose figures are kept in mind.
 const SESSIONS_MAX: usize = 4_096;
@@ -19,75 +19,75 @@ const ROWS_MAX: u64 = 200_000;
 
 /// The figures of sessions, as far as they were read.
 #[derive(Default)]
-pub(super) struct Cache(HashMap<SessionId, Fold>);
+pub(crate) struct Cache(HashMap<SessionId, Fold>);
 
 /// Sums over a session.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Sums {
+pub(crate) struct Sums {
     /// Calls of the conversation that were answered.
-    pub(super) requests: u64,
+    pub(crate) requests: u64,
     /// Calls that made memories.
-    pub(super) updates: u64,
-    pub(super) swaps: u64,
-    pub(super) undone: u64,
+    pub(crate) updates: u64,
+    pub(crate) swaps: u64,
+    pub(crate) undone: u64,
     /// Tokens of the conversation by class.
-    pub(super) uncached: u64,
-    pub(super) cache_write: u64,
-    pub(super) cache_read: u64,
-    pub(super) output: u64,
+    pub(crate) uncached: u64,
+    pub(crate) cache_write: u64,
+    pub(crate) cache_read: u64,
+    pub(crate) output: u64,
     /// Tokens that were left out, over all requests.
-    pub(super) saved_tokens: u64,
+    pub(crate) saved_tokens: u64,
     /// Billionths of a dollar.
-    pub(super) main_nanodollars: u64,
-    pub(super) update_nanodollars: u64,
+    pub(crate) main_nanodollars: u64,
+    pub(crate) update_nanodollars: u64,
     /// What the conversation would have cost with nothing left out, as far as it would have fitted the window.
-    pub(super) without_nanodollars: u64,
+    pub(crate) without_nanodollars: u64,
     /// Requests that would not have fitted it.
-    pub(super) without_refused: u64,
+    pub(crate) without_refused: u64,
     /// Tokens of the last prompt, and of its answer.
-    pub(super) last_prompt: u64,
-    pub(super) last_output: u64,
+    pub(crate) last_prompt: u64,
+    pub(crate) last_output: u64,
 }
 
 /// The state of reading a session's rows.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Fold {
+pub(crate) struct Fold {
     usage_read: u64,
     events_read: u64,
     /// Tokens that each swap which holds has taken out.
     removed: Vec<u64>,
     without: Without,
-    pub(super) sums: Sums,
+    pub(crate) sums: Sums,
 }
 
 /// What the rows are read with.
-pub(super) struct Reading<'a> {
-    pub(super) catalogue: &'a Catalogue,
+pub(crate) struct Reading<'a> {
+    pub(crate) catalogue: &'a Catalogue,
     /// The largest prompt, tokens.
-    pub(super) limit: u64,
+    pub(crate) limit: u64,
     /// Whether what is swapped in reaches the provider.
-    pub(super) is_rewriting: bool,
+    pub(crate) is_rewriting: bool,
 }
 
 /// A row of either kind.
-pub(super) enum Row {
+pub(crate) enum Row {
     Event(EventRow),
     Usage(UsageRow),
 }
 
 impl Cache {
-    pub(super) fn forget(&mut self, id: &SessionId) {
+    pub(crate) fn forget(&mut self, id: &SessionId) {
         self.0.remove(id);
     }
 }
 
 impl Fold {
     /// Tokens that swaps have taken out by now.
-    pub(super) fn removed(&self) -> u64 {
+    pub(crate) fn removed(&self) -> u64 {
         self.removed.iter().sum()
     }
 
-    pub(super) fn event(&mut self, row: &EventRow) {
+    pub(crate) fn event(&mut self, row: &EventRow) {
         match row.kind.as_str() {
             "swapped" => {
                 let numbers: serde_json::Value =
@@ -105,7 +105,7 @@ impl Fold {
         }
     }
 
-    pub(super) fn usage(&mut self, row: &UsageRow, reading: &Reading<'_>) {
+    pub(crate) fn usage(&mut self, row: &UsageRow, reading: &Reading<'_>) {
         let cost = row
             .cost_nanodollars
             .and_then(|cost| u64::try_from(cost).ok())
@@ -140,7 +140,7 @@ impl Fold {
 }
 
 /// Tokens of the prompt of a call.
-pub(super) fn prompt(row: &UsageRow) -> u64 {
+pub(crate) fn prompt(row: &UsageRow) -> u64 {
     row.uncached + row.cache_write + row.cache_write_long + row.cache_read
 }
 
@@ -177,9 +177,9 @@ where
     }
 }
 
-impl Proxy {
+impl Dashboard {
     /// The figures of a session.
-    pub(super) async fn figures(&self, info: &SessionInfo) -> Result<Sums, StoreError> {
+    pub(crate) async fn figures(&self, info: &SessionInfo) -> Result<Sums, StoreError> {
         let mut fold = {
             let mut cache = self.cache();
             if cache.0.len() >= SESSIONS_MAX {
@@ -200,28 +200,27 @@ impl Proxy {
     }
 
     /// What has happened behind what was read.
-    pub(super) async fn rows(
+    pub(crate) async fn rows(
         &self,
         id: &SessionId,
         fold: &mut Fold,
     ) -> Result<Vec<Row>, StoreError> {
-        let store = &self.shared.store;
+        let store = &self.store;
         let events = behind(&mut fold.events_read, |page| store.events(id, page)).await?;
         let usage = behind(&mut fold.usage_read, |page| store.usage(id, page)).await?;
         Ok(merged(events, usage))
     }
 
-    pub(super) fn reading(&self, info: &SessionInfo) -> Reading<'_> {
-        let config = &self.shared.config;
+    pub(crate) fn reading(&self, info: &SessionInfo) -> Reading<'_> {
         Reading {
-            catalogue: &config.catalogue,
+            catalogue: &self.catalogue,
             limit: self.marks(info).limit,
-            is_rewriting: config.mode == Mode::Rewrite,
+            is_rewriting: self.backend.mode() == ProxyMode::Rewrite,
         }
     }
 
-    pub(super) fn cache(&self) -> std::sync::MutexGuard<'_, Cache> {
-        let cache = self.own.figures.lock();
+    pub(crate) fn cache(&self) -> std::sync::MutexGuard<'_, Cache> {
+        let cache = self.figures.lock();
         cache.unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

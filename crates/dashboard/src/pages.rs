@@ -10,21 +10,20 @@ use throughline_engine::Swapping;
 use throughline_memory::render::markdown;
 use throughline_store::{Page, SessionId, StoreError};
 
-use super::act::{ActError, Action, Done};
-use super::edit::Change;
-use super::form::Fields;
-use super::gate::{self, Shut};
-use super::messages::{Extent, item_of};
-use super::read::MemoryView;
-use super::render::{Frame, problem, see, shown};
-use super::view::{Detail, Session};
-use super::{ROOT, api, chart};
-use crate::Proxy;
-use crate::body::Body;
+use crate::Dashboard;
+use crate::act::{ActError, Action, Effect};
+use crate::edit::Change;
+use crate::form::Fields;
+use crate::gate::{self, Refusal};
+use crate::messages::{Extent, item_of};
+use crate::read::MemoryView;
+use crate::render::{Frame, problem, see, template_value};
+use crate::view::{Detail, Session};
+use crate::{ROOT, api, chart};
 
 /// Where somebody signs in and out.
-pub(super) const SIGN_IN: &str = "/throughline/sign-in";
-pub(super) const SIGN_OUT: &str = "/throughline/sign-out";
+pub(crate) const SIGN_IN: &str = "/throughline/sign-in";
+pub(crate) const SIGN_OUT: &str = "/throughline/sign-out";
 /// Whoever guesses tokens does so slowly.
 const WRONG_TOKEN_WAIT: Duration = Duration::from_millis(500);
 /// Sessions, messages and hits of a page.
@@ -53,11 +52,11 @@ impl From<StoreError> for Missing {
     }
 }
 
-type Answer = Result<Response<Body>, Missing>;
+type Answer = Result<Response<Bytes>, Missing>;
 
-impl Proxy {
+impl Dashboard {
     /// The answer to a request for a page.
-    pub(super) async fn page(&self, head: &request::Parts, body: &Bytes) -> Response<Body> {
+    pub(crate) async fn page(&self, head: &request::Parts, body: &Bytes) -> Response<Bytes> {
         let path = head.uri.path();
         let query = Fields::read(head.uri.query().unwrap_or_default().as_bytes());
         let is_reading = matches!(head.method, Method::GET | Method::HEAD);
@@ -66,7 +65,7 @@ impl Proxy {
             SIGN_IN => return self.signed_in(head, body).await,
             SIGN_OUT => {
                 let mut answer = see(SIGN_IN);
-                if let Some(cookie) = gate::signed_out(head) {
+                if let Some(cookie) = gate::sign_out_cookie(head) {
                     answer.headers_mut().insert(SET_COOKIE, cookie);
                 }
                 return answer;
@@ -74,8 +73,8 @@ impl Proxy {
             _ => {}
         }
         let frame = Frame {
-            now_ms: self.shared.clock.now().ms(),
-            can_sign_out: self.own.gate.has_token(),
+            now_ms: self.backend.now_ms(),
+            can_sign_out: self.gate.has_token(),
             done: query.said("done").and_then(notice),
         };
         let rest = path.strip_prefix(ROOT).unwrap_or_default();
@@ -130,23 +129,16 @@ impl Proxy {
             limit: SESSIONS_ROWS,
         };
         let sessions = self.sessions_view(page).await?;
-        let report = self.report();
+        let totals = self.backend.totals();
         let next =
             (sessions.len() == SESSIONS_ROWS as usize).then(|| skip + u64::from(SESSIONS_ROWS));
         Ok(frame.page(
             "sessions.html",
             context! {
-                sessions => shown(&sessions),
+                sessions => template_value(&sessions),
                 skip, next,
                 rows => SESSIONS_ROWS,
-                mode => self.shared.config.mode.name(),
-                in_memory => self.sessions.count(),
-                requests => report.requests,
-                rewritten => report.rewritten,
-                swaps => report.swaps,
-                saved_tokens => report.saved_tokens,
-                cost => report.main.nano_dollars() + report.updates.nano_dollars(),
-                without => report.without.nano_dollars(),
+                totals => template_value(&totals),
             },
         ))
     }
@@ -176,13 +168,13 @@ impl Proxy {
         Ok(frame.page(
             "session.html",
             context! {
-                session => shown(&session),
-                detail => shown(&detail),
+                session => template_value(&session),
+                detail => template_value(&detail),
                 wide, narrow,
                 is_rewriting => timeline.is_rewriting,
-                events => shown(&events),
+                events => template_value(&events),
                 event_count => timeline.events.len(),
-                requests => shown(&requests),
+                requests => template_value(&requests),
             },
         ))
     }
@@ -211,11 +203,11 @@ impl Proxy {
         Ok(frame.page(
             "memory.html",
             context! {
-                session => shown(&session),
-                detail => shown(&detail),
-                versions => shown(&versions),
-                memory => shown(&memory),
-                diff => shown(&diff),
+                session => template_value(&session),
+                detail => template_value(&detail),
+                versions => template_value(&versions),
+                memory => template_value(&memory),
+                diff => template_value(&diff),
                 markdown => read,
                 version, against, can_edit,
             },
@@ -239,9 +231,9 @@ impl Proxy {
         Ok(frame.page(
             "edit.html",
             context! {
-                session => shown(&session),
-                detail => shown(&detail),
-                sections => shown(&sections),
+                session => template_value(&session),
+                detail => template_value(&detail),
+                sections => template_value(&sections),
                 version, is_prepared,
             },
         ))
@@ -253,9 +245,9 @@ impl Proxy {
         Ok(frame.page(
             "preview.html",
             context! {
-                session => shown(&session),
-                detail => shown(&detail),
-                preview => shown(&preview),
+                session => template_value(&session),
+                detail => template_value(&detail),
+                preview => template_value(&preview),
             },
         ))
     }
@@ -274,10 +266,10 @@ impl Proxy {
         Ok(frame.page(
             "messages.html",
             context! {
-                messages => shown(&messages),
+                messages => template_value(&messages),
                 from, rows,
-                session => shown(&session),
-                detail => shown(&detail),
+                session => template_value(&session),
+                detail => template_value(&detail),
             },
         ))
     }
@@ -313,11 +305,11 @@ impl Proxy {
         Ok(frame.page(
             "message.html",
             context! {
-                message => shown(&*message),
-                item => shown(&item),
+                message => template_value(&*message),
+                item => template_value(&item),
                 item_version => query.number("version"),
-                session => shown(&session),
-                detail => shown(&detail),
+                session => template_value(&session),
+                detail => template_value(&detail),
             },
         ))
     }
@@ -356,8 +348,8 @@ impl Proxy {
                 words,
                 in_session => id.as_ref().map(ToString::to_string),
                 shelf => shelf.unwrap_or("both"),
-                hits => shown(&hits),
-                titles => shown(&titles),
+                hits => template_value(&hits),
+                titles => template_value(&titles),
                 most => HITS_ROWS,
             },
         ))
@@ -409,8 +401,8 @@ impl Proxy {
             "delete" => Action::Delete,
             _ => return Err(Missing::Nothing),
         };
-        let done = match self.act(&id, action).await {
-            Ok(done) => done,
+        let effect = match self.act(&id, action).await {
+            Ok(effect) => effect,
             Err(ActError::NoSession) => return Err(Missing::Nothing),
             Err(error) => {
                 return Ok(problem(
@@ -422,26 +414,23 @@ impl Proxy {
                 ));
             }
         };
-        Ok(match done {
-            Done::Swapped { .. } => see(&format!("{home}?done=swapped")),
-            Done::Prepared => see(&format!("{home}/preview?done=prepared")),
-            Done::Running => see(&format!("{home}/preview?done=running")),
-            Done::Undone => see(&format!("{home}?done=undone")),
-            Done::Pinned { .. } => see(&format!("{home}?done=pinned")),
-            Done::Unpinned => see(&format!("{home}?done=unpinned")),
-            Done::Edited { .. } => see(&format!("{home}/memory?done=edited")),
-            Done::Configured => see(&format!("{home}?done=configured")),
-            Done::Deleted => see(&format!("{ROOT}?done=deleted")),
+        Ok(match effect {
+            Effect::Swapped { .. } => see(&format!("{home}?done=swapped")),
+            Effect::Prepared => see(&format!("{home}/preview?done=prepared")),
+            Effect::Running => see(&format!("{home}/preview?done=running")),
+            Effect::Undone => see(&format!("{home}?done=undone")),
+            Effect::Pinned { .. } => see(&format!("{home}?done=pinned")),
+            Effect::Unpinned => see(&format!("{home}?done=unpinned")),
+            Effect::Edited { .. } => see(&format!("{home}/memory?done=edited")),
+            Effect::Configured => see(&format!("{home}?done=configured")),
+            Effect::Deleted => see(&format!("{ROOT}?done=deleted")),
         })
     }
 
-    async fn signed_in(&self, head: &request::Parts, body: &Bytes) -> Response<Body> {
+    async fn signed_in(&self, head: &request::Parts, body: &Bytes) -> Response<Bytes> {
         let form = Fields::read(body);
-        let is_token = self
-            .own
-            .gate
-            .is_token(form.text("token").unwrap_or_default());
-        let cookie = self.own.gate.signed_in(head, self.shared.clock.now().ms());
+        let is_token = self.gate.is_token(form.text("token").unwrap_or_default());
+        let cookie = self.gate.sign_in_cookie(head, self.backend.now_ms());
         let (true, Some(cookie)) = (is_token, cookie) else {
             tracing::warn!("somebody tried to sign in with a wrong token");
             tokio::time::sleep(WRONG_TOKEN_WAIT).await;
@@ -495,23 +484,23 @@ fn notice(name: &str) -> Option<&'static str> {
     })
 }
 
-fn sign_in(status: StatusCode, is_wrong: bool) -> Response<Body> {
+fn sign_in(status: StatusCode, is_wrong: bool) -> Response<Bytes> {
     let frame = Frame::of_a_stranger();
     let mut answer = frame.page("sign-in.html", context! { is_wrong });
     *answer.status_mut() = status;
     answer
 }
 
-/// The gate is shut.
-pub(super) fn shut(shut: Shut) -> Response<Body> {
-    if shut == Shut::NoToken {
+/// The answer to a request that the gate refuses.
+pub(crate) fn refused(refusal: Refusal) -> Response<Bytes> {
+    if refusal == Refusal::NoToken {
         return see(SIGN_IN);
     }
     let frame = Frame::of_a_stranger();
     problem(
-        shut.status(),
+        refusal.status(),
         "Not answered",
-        &format!("{shut}."),
+        &format!("{refusal}."),
         ROOT,
         &frame,
     )

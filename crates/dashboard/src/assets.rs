@@ -1,12 +1,12 @@
 //! The files of the pages. They are part of the program.
 
+use bytes::Bytes;
 use http::{Response, StatusCode};
 
-use super::text;
-use crate::body::Body;
+use crate::text;
 
 /// The file at that path.
-pub(super) fn answer(path: &str) -> Option<Response<Body>> {
+pub(crate) fn answer(path: &str) -> Option<Response<Bytes>> {
     let (kind, content) = match path.strip_prefix("/throughline/assets/")? {
         "style.css" => ("text/css; charset=utf-8", include_str!("assets/style.css")),
         "script.js" => (

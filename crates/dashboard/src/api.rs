@@ -9,14 +9,13 @@ use serde_json::{Value, json};
 use throughline_engine::{Mode, Swapping};
 use throughline_store::{ErrorKind, Page, SessionId, StoreError};
 
-use super::act::{ActError, Action, Done};
-use super::edit::Change;
-use super::form::Fields;
-use super::gate::{self, Shut};
-use super::messages::Extent;
-use super::text;
-use crate::Proxy;
-use crate::body::Body;
+use crate::Dashboard;
+use crate::act::{ActError, Action, Effect};
+use crate::edit::Change;
+use crate::form::Fields;
+use crate::gate::{self, Refusal};
+use crate::messages::Extent;
+use crate::text;
 
 /// Rows that are given where nobody says how many.
 const ROWS: u64 = 50;
@@ -120,14 +119,14 @@ struct Configuring {
 /// The names in a path, in order.
 type Names<'a> = Vec<&'a str>;
 
-impl Proxy {
+impl Dashboard {
     /// The answer to a request whose path goes on like this.
-    pub(super) async fn api(
+    pub(crate) async fn api(
         &self,
         path: &str,
         head: &request::Parts,
         body: &Bytes,
-    ) -> Response<Body> {
+    ) -> Response<Bytes> {
         let method = if head.method == Method::HEAD {
             &Method::GET
         } else {
@@ -234,20 +233,7 @@ impl Proxy {
     }
 
     fn status_value(&self) -> Value {
-        let report = self.report();
-        json!({
-            "mode": self.shared.config.mode.name(),
-            "is_ending": self.shared.stop.is_cancelled(),
-            "sessions_in_memory": self.sessions.count(),
-            "unstored_bytes": self.shared.archive.waiting_bytes(),
-            "requests": report.requests,
-            "rewritten": report.rewritten,
-            "swaps": report.swaps,
-            "saved_tokens": report.saved_tokens,
-            "main_nanodollars": report.main.nano_dollars(),
-            "update_nanodollars": report.updates.nano_dollars(),
-            "without_nanodollars": report.without.nano_dollars(),
-        })
+        value(&self.backend.totals())
     }
 }
 
@@ -299,7 +285,7 @@ fn action(endpoint: Endpoint, name: &str, body: &Bytes) -> Result<Action, ActErr
 }
 
 /// The mode of that name.
-pub(super) fn mode_of(name: &str) -> Option<Mode> {
+pub(crate) fn mode_of(name: &str) -> Option<Mode> {
     match name {
         "instant" => Some(Mode::Instant),
         "traditional" => Some(Mode::Traditional),
@@ -308,26 +294,26 @@ pub(super) fn mode_of(name: &str) -> Option<Mode> {
     }
 }
 
-fn told(done: Done) -> (StatusCode, Value) {
-    match done {
-        Done::Swapped { version } => (
+fn told(effect: Effect) -> (StatusCode, Value) {
+    match effect {
+        Effect::Swapped { version } => (
             StatusCode::OK,
             json!({ "outcome": "swapped", "version": version }),
         ),
-        Done::Prepared => (StatusCode::OK, json!({ "outcome": "prepared" })),
-        Done::Running => (StatusCode::ACCEPTED, json!({ "outcome": "running" })),
-        Done::Undone => (StatusCode::OK, json!({ "outcome": "undone" })),
-        Done::Pinned { id } => (
+        Effect::Prepared => (StatusCode::OK, json!({ "outcome": "prepared" })),
+        Effect::Running => (StatusCode::ACCEPTED, json!({ "outcome": "running" })),
+        Effect::Undone => (StatusCode::OK, json!({ "outcome": "undone" })),
+        Effect::Pinned { id } => (
             StatusCode::CREATED,
             json!({ "outcome": "pinned", "id": id }),
         ),
-        Done::Unpinned => (StatusCode::OK, json!({ "outcome": "unpinned" })),
-        Done::Edited { version } => (
+        Effect::Unpinned => (StatusCode::OK, json!({ "outcome": "unpinned" })),
+        Effect::Edited { version } => (
             StatusCode::OK,
             json!({ "outcome": "edited", "version": version }),
         ),
-        Done::Configured => (StatusCode::OK, json!({ "outcome": "configured" })),
-        Done::Deleted => (StatusCode::OK, json!({ "outcome": "deleted" })),
+        Effect::Configured => (StatusCode::OK, json!({ "outcome": "configured" })),
+        Effect::Deleted => (StatusCode::OK, json!({ "outcome": "deleted" })),
     }
 }
 
@@ -379,26 +365,26 @@ fn value<T: serde::Serialize>(view: &T) -> Value {
     serde_json::to_value(view).unwrap_or_default()
 }
 
-fn answer(status: StatusCode, value: &Value) -> Response<Body> {
+fn answer(status: StatusCode, value: &Value) -> Response<Bytes> {
     text(status, "application/json", value.to_string())
 }
 
-fn problem(status: StatusCode, code: &str, message: &str) -> Response<Body> {
+fn problem(status: StatusCode, code: &str, message: &str) -> Response<Bytes> {
     answer(
         status,
         &json!({ "error": { "code": code, "message": message } }),
     )
 }
 
-/// The gate is shut.
-pub(super) fn shut(shut: Shut) -> Response<Body> {
-    let mut answer = problem(shut.status(), shut.code(), &shut.to_string());
+/// The answer to a request that the gate refuses.
+pub(crate) fn refused(refusal: Refusal) -> Response<Bytes> {
+    let mut answer = problem(refusal.status(), refusal.code(), &refusal.to_string());
     gate::challenge(&mut answer);
     answer
 }
 
 /// Whether nothing is there.
-pub(super) fn is_missing(error: &StoreError) -> bool {
+pub(crate) fn is_missing(error: &StoreError) -> bool {
     error.kind() == ErrorKind::NotFound
 }
 

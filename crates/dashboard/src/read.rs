@@ -6,24 +6,24 @@ use throughline_store::{
     Hit, MemoryRow, Page, Place, Scope, Search, SessionId, SessionInfo, Shelf, StoreError,
 };
 
-use super::diff::{Diff, diff};
-use super::messages::{Extent, MessageView};
-use super::view::{SectionView, Session, VersionView, sections};
-use crate::Proxy;
+use crate::Dashboard;
+use crate::diff::{Diff, diff};
+use crate::messages::{Extent, MessageView};
+use crate::view::{SectionView, Session, VersionView, sections};
 
 /// Memory versions that are listed.
 const VERSIONS_MAX: u32 = 1_000;
 
 /// A memory, with what it says.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct MemoryView {
+pub(crate) struct MemoryView {
     #[serde(flatten)]
-    pub(super) version: VersionView,
-    pub(super) sections: Vec<SectionView>,
+    pub(crate) version: VersionView,
+    pub(crate) sections: Vec<SectionView>,
 }
 
 impl MemoryView {
-    pub(super) fn of(row: &MemoryRow, memory: &Memory) -> Self {
+    pub(crate) fn of(row: &MemoryRow, memory: &Memory) -> Self {
         Self {
             version: VersionView::from(row),
             sections: sections(memory),
@@ -33,29 +33,29 @@ impl MemoryView {
 
 /// What a swap would do now.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct PreviewView {
-    pub(super) version: u32,
+pub(crate) struct PreviewView {
+    pub(crate) version: u32,
     /// Whether it was prepared to be looked at, so that it can be approved.
-    pub(super) is_prepared: bool,
-    pub(super) covered_before: usize,
-    pub(super) covered_after: usize,
-    pub(super) tokens_before: u64,
-    pub(super) tokens_after: u64,
-    pub(super) memory_tokens: u64,
-    pub(super) sections: Vec<SectionView>,
+    pub(crate) is_prepared: bool,
+    pub(crate) covered_before: usize,
+    pub(crate) covered_after: usize,
+    pub(crate) tokens_before: u64,
+    pub(crate) tokens_after: u64,
+    pub(crate) memory_tokens: u64,
+    pub(crate) sections: Vec<SectionView>,
     /// What differs from the memory in the requests, if there is one.
-    pub(super) diff: Option<Diff>,
+    pub(crate) diff: Option<Diff>,
 }
 
 /// Something that was found.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct HitView {
-    pub(super) session: String,
+pub(crate) struct HitView {
+    pub(crate) session: String,
     /// `message`, `superseded` or `memory`.
-    pub(super) place: &'static str,
+    pub(crate) place: &'static str,
     /// Position of the message, sequence among the superseded ones, or number of the version.
-    pub(super) number: u64,
-    pub(super) snippet: String,
+    pub(crate) number: u64,
+    pub(crate) snippet: String,
 }
 
 impl From<Hit> for HitView {
@@ -74,11 +74,11 @@ impl From<Hit> for HitView {
     }
 }
 
-impl Proxy {
+impl Dashboard {
     /// Sessions, the last changed first.
-    pub(super) async fn sessions_view(&self, page: Page) -> Result<Vec<Session>, StoreError> {
+    pub(crate) async fn sessions_view(&self, page: Page) -> Result<Vec<Session>, StoreError> {
         let mut views = Vec::new();
-        for info in self.shared.store.sessions(page).await? {
+        for info in self.store.sessions(page).await? {
             match self.session_view(&info).await {
                 Ok(view) => views.push(view),
                 // Deleted meanwhile.
@@ -89,34 +89,34 @@ impl Proxy {
         Ok(views)
     }
 
-    pub(super) async fn info(&self, id: &SessionId) -> Result<SessionInfo, StoreError> {
-        self.shared.store.session(id).await
+    pub(crate) async fn info(&self, id: &SessionId) -> Result<SessionInfo, StoreError> {
+        self.store.session(id).await
     }
 
-    pub(super) async fn versions(&self, id: &SessionId) -> Result<Vec<VersionView>, StoreError> {
+    pub(crate) async fn versions(&self, id: &SessionId) -> Result<Vec<VersionView>, StoreError> {
         let info = self.info(id).await?;
         let page = Page {
             skip: info.memory_version.saturating_sub(VERSIONS_MAX.into()),
             limit: VERSIONS_MAX,
         };
-        let rows = self.shared.store.memories(id, page).await?;
+        let rows = self.store.memories(id, page).await?;
         Ok(rows.iter().map(VersionView::from).collect())
     }
 
     /// A memory version.
-    pub(super) async fn memory_at(
+    pub(crate) async fn memory_at(
         &self,
         id: &SessionId,
         version: u64,
     ) -> Result<(MemoryRow, Memory), StoreError> {
-        let row = self.shared.store.memory(id, version).await?;
+        let row = self.store.memory(id, version).await?;
         let memory = Memory::from_json(&row.json).map_err(|error| StoreError::Unavailable {
             source: error.to_string().into(),
         })?;
         Ok((row, memory))
     }
 
-    pub(super) async fn memory_view(
+    pub(crate) async fn memory_view(
         &self,
         id: &SessionId,
         version: u64,
@@ -125,7 +125,7 @@ impl Proxy {
         Ok(MemoryView::of(&row, &memory))
     }
 
-    pub(super) async fn diff_view(
+    pub(crate) async fn diff_view(
         &self,
         id: &SessionId,
         before: u64,
@@ -137,8 +137,8 @@ impl Proxy {
     }
 
     /// What a swap would do; none where no memory is ready, or the session is not in memory.
-    pub(super) fn preview_view(&self, id: &SessionId) -> Option<PreviewView> {
-        let (preview, adopted) = self.sessions.live(id)?.preview()?;
+    pub(crate) fn preview_view(&self, id: &SessionId) -> Option<PreviewView> {
+        let (preview, adopted) = self.backend.preview(id)?;
         let memory = &preview.version.memory;
         Some(PreviewView {
             version: memory.version,
@@ -153,14 +153,14 @@ impl Proxy {
         })
     }
 
-    pub(super) async fn messages_view(
+    pub(crate) async fn messages_view(
         &self,
         id: &SessionId,
         page: Page,
         extent: Extent,
     ) -> Result<Vec<MessageView>, StoreError> {
         let end = page.skip.saturating_add(page.limit.into());
-        let stored = self.shared.store.messages(id, page.skip..end).await?;
+        let stored = self.store.messages(id, page.skip..end).await?;
         Ok(stored
             .iter()
             .map(|message| MessageView::of(message, extent))
@@ -168,7 +168,7 @@ impl Proxy {
     }
 
     /// Looks for words. `session`: in this one only.
-    pub(super) async fn found(
+    pub(crate) async fn found(
         &self,
         text: &str,
         session: Option<SessionId>,
@@ -185,7 +185,7 @@ impl Proxy {
             },
             limit,
         };
-        let hits = self.shared.store.search(&search).await?;
+        let hits = self.store.search(&search).await?;
         Ok(hits.into_iter().map(HitView::from).collect())
     }
 }

@@ -4,58 +4,58 @@ use serde::Serialize;
 use serde_json::Value;
 use throughline_store::{EventRow, Purpose, SessionInfo, StoreError};
 
-use super::figures::{Fold, Row, Sums, prompt};
-use super::view::Marks;
-use crate::Proxy;
+use crate::Dashboard;
+use crate::backend::Marks;
+use crate::figures::{Fold, Row, Sums, prompt};
 
 /// A session over time.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Timeline {
-    pub(super) marks: Marks,
+pub(crate) struct Timeline {
+    pub(crate) marks: Marks,
     /// Whether what is swapped in reaches the provider.
-    pub(super) is_rewriting: bool,
-    pub(super) sums: Sums,
-    pub(super) requests: Vec<Point>,
-    pub(super) events: Vec<Happened>,
+    pub(crate) is_rewriting: bool,
+    pub(crate) sums: Sums,
+    pub(crate) requests: Vec<Point>,
+    pub(crate) events: Vec<Happened>,
 }
 
 /// A request that was answered.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Point {
-    pub(super) at_ms: i64,
-    pub(super) uncached: u64,
-    pub(super) cache_write: u64,
-    pub(super) cache_read: u64,
-    pub(super) output: u64,
+pub(crate) struct Point {
+    pub(crate) at_ms: i64,
+    pub(crate) uncached: u64,
+    pub(crate) cache_write: u64,
+    pub(crate) cache_read: u64,
+    pub(crate) output: u64,
     /// Tokens of the prompt.
-    pub(super) tokens: u64,
+    pub(crate) tokens: u64,
     /// Tokens that it would have had with nothing left out; where nothing is rewritten, with the memory.
-    pub(super) tokens_otherwise: u64,
-    pub(super) cost_nanodollars: u64,
+    pub(crate) tokens_otherwise: u64,
+    pub(crate) cost_nanodollars: u64,
     /// The session's cost up to here, memories included.
-    pub(super) total_nanodollars: u64,
+    pub(crate) total_nanodollars: u64,
     /// The same with nothing left out.
-    pub(super) without_nanodollars: u64,
+    pub(crate) without_nanodollars: u64,
     /// Whether all requests so far would have fitted the window with nothing left out.
-    pub(super) fits_without: bool,
+    pub(crate) fits_without: bool,
 }
 
 /// Something that happened.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Happened {
-    pub(super) at_ms: i64,
+pub(crate) struct Happened {
+    pub(crate) at_ms: i64,
     /// How many requests had been answered before.
-    pub(super) after_requests: usize,
-    pub(super) kind: String,
+    pub(crate) after_requests: usize,
+    pub(crate) kind: String,
     /// Numbers and reasons.
-    pub(super) detail: Value,
+    pub(crate) detail: Value,
     /// The same in words.
-    pub(super) words: String,
+    pub(crate) words: String,
 }
 
-impl Proxy {
+impl Dashboard {
     /// A session over time.
-    pub(super) async fn timeline(&self, info: &SessionInfo) -> Result<Timeline, StoreError> {
+    pub(crate) async fn timeline(&self, info: &SessionInfo) -> Result<Timeline, StoreError> {
         let mut fold = Fold::default();
         let rows = self.rows(&info.id, &mut fold).await?;
         let reading = self.reading(info);

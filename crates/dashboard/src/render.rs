@@ -2,25 +2,25 @@
 
 use std::sync::OnceLock;
 
+use bytes::Bytes;
 use http::header::LOCATION;
 use http::{HeaderValue, Response, StatusCode};
 use jiff::Timestamp;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 use throughline_transcript::text::grouped;
 
-use super::{chart, text};
-use crate::body::Body;
+use crate::{chart, text};
 
 /// What all pages are told.
-pub(super) struct Frame {
-    pub(super) now_ms: i64,
-    pub(super) can_sign_out: bool,
+pub(crate) struct Frame {
+    pub(crate) now_ms: i64,
+    pub(crate) can_sign_out: bool,
     /// What was just done.
-    pub(super) done: Option<&'static str>,
+    pub(crate) done: Option<&'static str>,
 }
 
 /// Another page is to be asked for.
-pub(super) fn see(place: &str) -> Response<Body> {
+pub(crate) fn see(place: &str) -> Response<Bytes> {
     let mut answer = text(StatusCode::SEE_OTHER, "text/plain", "");
     if let Ok(place) = HeaderValue::try_from(place) {
         answer.headers_mut().insert(LOCATION, place);
@@ -29,13 +29,13 @@ pub(super) fn see(place: &str) -> Response<Body> {
 }
 
 /// A page that says what is wrong.
-pub(super) fn problem(
+pub(crate) fn problem(
     status: StatusCode,
     title: &str,
     message: &str,
     back: &str,
     frame: &Frame,
-) -> Response<Body> {
+) -> Response<Bytes> {
     let mut answer = frame.page("problem.html", context! { title, message, back });
     *answer.status_mut() = status;
     answer
@@ -43,7 +43,7 @@ pub(super) fn problem(
 
 impl Frame {
     /// For whoever is not known yet.
-    pub(super) fn of_a_stranger() -> Self {
+    pub(crate) fn of_a_stranger() -> Self {
         Self {
             now_ms: 0,
             can_sign_out: false,
@@ -51,7 +51,7 @@ impl Frame {
         }
     }
 
-    pub(super) fn page(&self, name: &'static str, page: Value) -> Response<Body> {
+    pub(crate) fn page(&self, name: &'static str, page: Value) -> Response<Bytes> {
         let frame = context! {
             now_ms => self.now_ms,
             can_sign_out => self.can_sign_out,
@@ -113,7 +113,7 @@ fn templates() -> &'static Environment<'static> {
 }
 
 /// A view as templates see it.
-pub(super) fn shown<T: serde::Serialize>(view: &T) -> Value {
+pub(crate) fn template_value<T: serde::Serialize>(view: &T) -> Value {
     Value::from(minijinja::value::Serde(view))
 }
 

@@ -3,44 +3,44 @@
 use serde::Serialize;
 use throughline_memory::document::Memory;
 
-use super::view::ItemView;
+use crate::view::ItemView;
 
 /// Words of a text that are compared one by one; a longer text is shown as replaced.
 const WORDS_MAX: usize = 600;
 
 /// Items that differ, in the order of the sections.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Diff {
-    pub(super) added: usize,
-    pub(super) removed: usize,
-    pub(super) changed: usize,
-    pub(super) unchanged: usize,
-    pub(super) items: Vec<Differing>,
+pub(crate) struct Diff {
+    pub(crate) added: usize,
+    pub(crate) removed: usize,
+    pub(crate) changed: usize,
+    pub(crate) unchanged: usize,
+    pub(crate) items: Vec<Differing>,
 }
 
 /// An item that is not the same in both.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Differing {
+pub(crate) struct Differing {
     /// `added`, `removed` or `changed`.
-    pub(super) how: &'static str,
+    pub(crate) how: &'static str,
     /// As it is now; as it was, if it is gone.
-    pub(super) item: ItemView,
+    pub(crate) item: ItemView,
     /// The main text before, where that has changed.
-    pub(super) pieces: Vec<Piece>,
+    pub(crate) pieces: Vec<Piece>,
     /// The status before, where that has changed.
-    pub(super) status_before: Option<&'static str>,
+    pub(crate) status_before: Option<&'static str>,
 }
 
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Piece {
+pub(crate) struct Piece {
     /// `same`, `gone` or `new`.
-    pub(super) how: &'static str,
-    pub(super) text: String,
+    pub(crate) how: &'static str,
+    pub(crate) text: String,
 }
 
 /// What has become of `before`.
-pub(super) fn diff(before: &Memory, after: &Memory) -> Diff {
+pub(crate) fn diff(before: &Memory, after: &Memory) -> Diff {
     let old: Vec<ItemView> = before.items.iter().map(ItemView::of).collect();
     let new: Vec<ItemView> = after.items.iter().map(ItemView::of).collect();
     let mut diff = Diff {

@@ -1,26 +1,25 @@
-//! Who may see and change what the proxy knows.
+//! Access control.
 //!
-//! With a token, whoever names it: in a header, or in a cookie that signing in has set. Without one, whoever asks under
-//! an address of this machine, so that no name of somebody else's that leads here opens a browser's way in. What changes
-//! something must not come from another site.
+//! With a token, a request must present it: in a header, or through the cookie that signing in sets. Without one, the
+//! `Host` header must be an address of this machine, so that a web page cannot reach the proxy under a name that
+//! resolves to it (DNS rebinding). Requests that change something must not come from another site.
 
+use bytes::Bytes;
 use http::header::{AUTHORIZATION, COOKIE, HOST, HeaderName, ORIGIN, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, request};
 use std::net::IpAddr;
 use throughline_providers::credential::Credential;
 
-use crate::body::Body;
-
 /// Name of the cookie.
 const COOKIE_NAME: &str = "throughline";
-/// How long somebody is signed in, seconds.
-pub(super) const SIGNED_IN_S: i64 = 12 * 60 * 60;
-/// Keys are derived under these names, so that neither tells anything of the other.
+/// How long a browser stays signed in, seconds.
+pub(crate) const SIGNED_IN_S: i64 = 12 * 60 * 60;
+/// Contexts of key derivation: neither key reveals the other.
 const TOKEN_CONTEXT: &str = "throughline 2026 admin token, compared";
 const COOKIE_CONTEXT: &str = "throughline 2026 admin token, key of cookies";
 
-/// The gate. It holds nothing from which the token could be read.
-pub(super) struct Gate(Option<Keys>);
+/// Decides which requests are answered. The token cannot be recovered from it.
+pub(crate) struct Gate(Option<Keys>);
 
 struct Keys {
     token: blake3::Hash,
@@ -29,7 +28,7 @@ struct Keys {
 
 /// Why a request is not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Shut {
+pub(crate) enum Refusal {
     #[error("a token is needed: Authorization: Bearer TOKEN")]
     NoToken,
     #[error(
@@ -44,8 +43,8 @@ pub(super) enum Shut {
     Broken,
 }
 
-impl Shut {
-    pub(super) fn status(self) -> StatusCode {
+impl Refusal {
+    pub(crate) fn status(self) -> StatusCode {
         match self {
             Self::NoToken => StatusCode::UNAUTHORIZED,
             Self::OtherHost | Self::OtherSite => StatusCode::FORBIDDEN,
@@ -54,7 +53,7 @@ impl Shut {
         }
     }
 
-    pub(super) fn code(self) -> &'static str {
+    pub(crate) fn code(self) -> &'static str {
         match self {
             Self::NoToken => "no-token",
             Self::OtherHost => "other-host",
@@ -66,7 +65,7 @@ impl Shut {
 }
 
 impl Gate {
-    pub(super) fn new(token: Option<&Credential>) -> Self {
+    pub(crate) fn new(token: Option<&Credential>) -> Self {
         Self(token.map(|token| Keys {
             token: digest(token.expose()),
             cookies: blake3::derive_key(COOKIE_CONTEXT, token.expose().as_bytes()),
@@ -74,15 +73,15 @@ impl Gate {
     }
 
     /// Whether there is a token.
-    pub(super) fn has_token(&self) -> bool {
+    pub(crate) fn has_token(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Whether the address is one that is answered, and the request does not come from another site.
-    pub(super) fn is_for_here(&self, head: &request::Parts) -> Result<(), Shut> {
+    /// Checks that the request is addressed to this machine and does not come from another site.
+    pub(crate) fn check_site(&self, head: &request::Parts) -> Result<(), Refusal> {
         let host = host(head);
         if self.0.is_none() && !host.is_some_and(is_of_this_machine) {
-            return Err(Shut::OtherHost);
+            return Err(Refusal::OtherHost);
         }
         if matches!(head.method, Method::GET | Method::HEAD) {
             return Ok(());
@@ -92,7 +91,7 @@ impl Gate {
             .get("sec-fetch-site")
             .map(HeaderValue::as_bytes);
         if !matches!(site, None | Some(b"same-origin" | b"none")) {
-            return Err(Shut::OtherSite);
+            return Err(Refusal::OtherSite);
         }
         let mut origins = head.headers.get_all(ORIGIN).iter();
         let is_same = origins.all(|origin| {
@@ -105,12 +104,12 @@ impl Gate {
         if is_same {
             Ok(())
         } else {
-            Err(Shut::OtherSite)
+            Err(Refusal::OtherSite)
         }
     }
 
-    /// Whether whoever asks may.
-    pub(super) fn admits(&self, head: &request::Parts, now_ms: i64) -> Result<(), Shut> {
+    /// Checks that the request presents the token.
+    pub(crate) fn check_token(&self, head: &request::Parts, now_ms: i64) -> Result<(), Refusal> {
         let Some(keys) = &self.0 else {
             return Ok(());
         };
@@ -118,18 +117,18 @@ impl Gate {
         if bearer || cookies(&head.headers).any(|cookie| keys.is_signed_in(cookie, now_ms)) {
             return Ok(());
         }
-        Err(Shut::NoToken)
+        Err(Refusal::NoToken)
     }
 
-    /// Whether this is the token. How long the answer takes does not depend on how much of it is right.
-    pub(super) fn is_token(&self, token: &str) -> bool {
+    /// Whether this is the token, compared in constant time.
+    pub(crate) fn is_token(&self, token: &str) -> bool {
         self.0
             .as_ref()
             .is_some_and(|keys| keys.token == digest(token.trim()))
     }
 
-    /// What signs somebody in, as the value of `Set-Cookie`.
-    pub(super) fn signed_in(&self, head: &request::Parts, now_ms: i64) -> Option<HeaderValue> {
+    /// The value of `Set-Cookie` that signs a browser in.
+    pub(crate) fn sign_in_cookie(&self, head: &request::Parts, now_ms: i64) -> Option<HeaderValue> {
         let keys = self.0.as_ref()?;
         let until_s = now_ms / 1000 + SIGNED_IN_S;
         let value = format!("{until_s}.{}", keys.mac(until_s).to_hex());
@@ -137,13 +136,13 @@ impl Gate {
     }
 }
 
-/// What signs somebody out.
-pub(super) fn signed_out(head: &request::Parts) -> Option<HeaderValue> {
+/// The value of `Set-Cookie` that signs a browser out.
+pub(crate) fn sign_out_cookie(head: &request::Parts) -> Option<HeaderValue> {
     set_cookie(head, "", 0)
 }
 
-/// Tells clients how to name the token.
-pub(super) fn challenge(answer: &mut Response<Body>) {
+/// Tells clients how to present the token.
+pub(crate) fn challenge(answer: &mut Response<Bytes>) {
     if answer.status() == StatusCode::UNAUTHORIZED {
         let value = HeaderValue::from_static("Bearer realm=\"throughline\"");
         answer.headers_mut().insert(WWW_AUTHENTICATE, value);
@@ -196,7 +195,7 @@ fn set_cookie(head: &request::Parts, value: &str, seconds: i64) -> Option<Header
     .ok()
 }
 
-/// The host that was asked for, with its port.
+/// The requested host, with its port.
 fn host(head: &request::Parts) -> Option<&str> {
     match head.headers.get(HOST) {
         Some(host) => host.to_str().ok(),
@@ -235,9 +234,9 @@ mod tests {
     fn without_a_token_only_addresses_of_this_machine_are_answered() {
         let check = |host: &str, is_answered: bool| {
             let head = head(&Method::GET, &[("host", host)]);
-            let open = Gate::new(None).is_for_here(&head);
+            let open = Gate::new(None).check_site(&head);
             assert_eq!(open.is_ok(), is_answered, "{host}");
-            assert!(with_token().is_for_here(&head).is_ok());
+            assert!(with_token().check_site(&head).is_ok());
         };
         for host in [
             "127.0.0.1:8787",
@@ -260,7 +259,7 @@ mod tests {
             check(host, false);
         }
         let none = head(&Method::GET, &[]);
-        assert_eq!(Gate::new(None).is_for_here(&none), Err(Shut::OtherHost));
+        assert_eq!(Gate::new(None).check_site(&none), Err(Refusal::OtherHost));
     }
 
     #[test]
@@ -269,10 +268,10 @@ mod tests {
             let mut headers = headers.to_vec();
             headers.push(("host", "127.0.0.1:8787"));
             for gate in [Gate::new(None), with_token()] {
-                let answered = gate.is_for_here(&head(&Method::POST, &headers));
+                let answered = gate.check_site(&head(&Method::POST, &headers));
                 assert_eq!(answered.is_ok(), is_answered, "{headers:?}");
                 // Reading is guarded by what browsers let other sites see.
-                assert!(gate.is_for_here(&head(&Method::GET, &headers)).is_ok());
+                assert!(gate.check_site(&head(&Method::GET, &headers)).is_ok());
             }
         };
         check(&[], true);
@@ -296,7 +295,7 @@ mod tests {
     fn the_token_or_a_cookie_opens() {
         let gate = with_token();
         let admits = |name: &str, value: &str, now_ms: i64| {
-            gate.admits(&head(&Method::GET, &[(name, value)]), now_ms)
+            gate.check_token(&head(&Method::GET, &[(name, value)]), now_ms)
                 .is_ok()
         };
         assert!(admits("authorization", "Bearer a-long-word", 0));
@@ -309,7 +308,9 @@ mod tests {
         ] {
             assert!(!admits("authorization", wrong, 0), "{wrong}");
         }
-        let set = gate.signed_in(&head(&Method::POST, &[]), 5_000).unwrap();
+        let set = gate
+            .sign_in_cookie(&head(&Method::POST, &[]), 5_000)
+            .unwrap();
         let set = set.to_str().unwrap();
         assert!(
             set.ends_with("; Path=/throughline; Max-Age=43200; HttpOnly; SameSite=Strict"),
@@ -327,7 +328,7 @@ mod tests {
         let other = Gate::new(Some(&Credential::new("another-word").unwrap()));
         assert!(
             other
-                .admits(&head(&Method::GET, &[("cookie", cookie)]), 5_000)
+                .check_token(&head(&Method::GET, &[("cookie", cookie)]), 5_000)
                 .is_err()
         );
     }

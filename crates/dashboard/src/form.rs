@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 /// The fields of a query or of a form, as they came.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Fields(Vec<(String, String)>);
+pub(crate) struct Fields(Vec<(String, String)>);
 
 impl Fields {
     /// Reads `a=b&c=d`.
-    pub(super) fn read(text: &[u8]) -> Self {
+    pub(crate) fn read(text: &[u8]) -> Self {
         let fields = form_urlencoded::parse(text);
         Self(
             fields
@@ -18,7 +18,7 @@ impl Fields {
     }
 
     /// The field of that name.
-    pub(super) fn text(&self, name: &str) -> Option<&str> {
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0
             .iter()
             .find(|(known, _)| known == name)
@@ -26,14 +26,14 @@ impl Fields {
     }
 
     /// The field, if it says anything.
-    pub(super) fn said(&self, name: &str) -> Option<&str> {
+    pub(crate) fn said(&self, name: &str) -> Option<&str> {
         self.text(name)
             .map(str::trim)
             .filter(|text| !text.is_empty())
     }
 
     /// The field as a number.
-    pub(super) fn number(&self, name: &str) -> Option<u64> {
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
         self.said(name)?.parse().ok()
     }
 }
