@@ -5,19 +5,21 @@
 
 use bytestring::ByteString;
 use serde_json::value::RawValue;
+use throughline_formats::convert;
+use throughline_formats::read::read as read_source;
+use throughline_formats::source::SourceText;
+use throughline_formats::{ALL, Probe};
 use throughline_memory::compact::{CompactError, Form, Options, compact as compact_messages};
 use throughline_memory::json_form;
 use throughline_memory::redact::Redactor;
 use throughline_providers::decode::{Decoder, read_whole};
 use throughline_transcript::check::{CheckOptions, Profile, check_text};
-use throughline_transcript::conversation::{Conversation, SourceText};
-use throughline_transcript::convert::{self, CacheTtl};
+use throughline_transcript::conversation::Conversation;
 use throughline_transcript::cut::{self, Tail};
 use throughline_transcript::digest::prefix_digests;
-use throughline_transcript::formats::{ALL, Probe};
 use throughline_transcript::json::tape::Tape;
 use throughline_transcript::json::{JsonErrorKind, Kind, Raw, write_string};
-use throughline_transcript::read::read as read_source;
+use throughline_transcript::request::CacheTtl;
 use throughline_transcript::splice::Splice;
 use throughline_transcript::text as excerpts;
 use throughline_transcript::tokens::Counter;

@@ -6,11 +6,11 @@ mod recall;
 mod speed;
 
 use clap::{Parser, Subcommand};
+use throughline_formats::read::read;
+use throughline_formats::source::SourceText;
 use throughline_memory::compact::Options;
 use throughline_memory::extract::Extractor;
 use throughline_memory::redact::Redactor;
-use throughline_transcript::conversation::SourceText;
-use throughline_transcript::read::read;
 use throughline_transcript::tokens::Counter;
 
 #[derive(Parser)]

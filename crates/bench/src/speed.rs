@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use throughline_formats::read::read;
+use throughline_formats::source::SourceText;
 use throughline_memory::compact::{Options, compact};
 use throughline_memory::extract::{Extractor, Limit};
 use throughline_memory::redact::Redactor;
-use throughline_transcript::conversation::SourceText;
-use throughline_transcript::read::read;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {

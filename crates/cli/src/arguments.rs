@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use throughline_transcript::formats;
+use throughline_formats::ALL;
 use throughline_transcript::wire::Wire;
 
 pub(crate) use self::check::Check;
@@ -163,8 +163,7 @@ fn formats_parser() -> PossibleValuesParser {
     let auto = PossibleValue::new("auto").help("found out");
     std::iter::once(auto)
         .chain(
-            formats::ALL
-                .iter()
+            ALL.iter()
                 .map(|format| PossibleValue::new(format.name()).help(format.about())),
         )
         .into()

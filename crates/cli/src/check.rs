@@ -1,10 +1,10 @@
 //! `throughline check`: would the provider refuse this request?
 
 use serde::Serialize;
+use throughline_formats::read;
 use throughline_transcript::catalogue::Catalogue;
 use throughline_transcript::check::{CheckOptions, Profile, Report, Severity, check, check_text};
 use throughline_transcript::json::Raw;
-use throughline_transcript::read;
 use throughline_transcript::wire::Wire;
 
 use crate::arguments;

@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::time::Instant;
 
+use throughline_formats::convert;
+use throughline_formats::source::Source;
 use throughline_memory::compact::{CompactError, Compacted, Form, Options, compact};
 use throughline_memory::document::Memory;
 use throughline_memory::redact::Redactor;
 use throughline_transcript::catalogue::Catalogue;
-use throughline_transcript::conversation::{Conversation, Source};
-use throughline_transcript::convert;
+use throughline_transcript::conversation::Conversation;
 use throughline_transcript::cut::{
     LatestRequest, Rules, Tail, cut_for_tail, cut_for_tail_by, latest_request,
 };

@@ -1,8 +1,8 @@
 //! `throughline convert`: a conversation as a request of another format.
 
+use throughline_formats::convert::{self, Loss, to_jsonl};
 use throughline_transcript::catalogue::{Catalogue, Model};
 use throughline_transcript::check::{CheckOptions, check_text};
-use throughline_transcript::convert::{self, Loss, to_jsonl};
 use throughline_transcript::wire::Wire;
 
 use crate::arguments::{self, ConvertTo};

@@ -11,8 +11,8 @@ use std::io::{self, IsTerminal, Read};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
-use throughline_transcript::conversation::{ReadError, Skipped, Source, SourceText};
-use throughline_transcript::read;
+use throughline_formats::read;
+use throughline_formats::source::{ReadError, Skipped, Source, SourceText};
 
 use crate::arguments;
 use crate::error::{Failure, Kind, reason};

@@ -5,7 +5,8 @@
 
 use std::path::Path;
 
-use throughline_transcript::conversation::{Conversation, Source};
+use throughline_formats::source::Source;
+use throughline_transcript::conversation::Conversation;
 
 use crate::error::{Failure, Kind};
 use crate::output::Console;

@@ -4,7 +4,7 @@ use serde::Serialize;
 use throughline_memory::document::Memory;
 use throughline_memory::redact::Redactor;
 use throughline_store::StoredMessage;
-use throughline_transcript::formats::request::read_message;
+use throughline_transcript::body::read_message;
 use throughline_transcript::json::{Raw, Text};
 use throughline_transcript::message::{Block, Content, Media, ToolInput};
 
@@ -160,7 +160,6 @@ fn push(block: &Block, bytes_max: usize, out: &mut Vec<BlockView>) {
             &text.as_ref().map(decode).unwrap_or_default(),
         ),
         Content::Other(name) => add(name, String::new(), ""),
-        _ => add("other", String::new(), ""),
     }
 }
 

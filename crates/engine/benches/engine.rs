@@ -14,8 +14,8 @@ use throughline_engine::{
 };
 use throughline_memory::compact::{Form, Options, compact_after};
 use throughline_memory::document::Memory;
+use throughline_transcript::body::read_message;
 use throughline_transcript::digest::{Chain, message_digest};
-use throughline_transcript::formats::request::read_message;
 use throughline_transcript::message::Message;
 use throughline_transcript::request::{self, Frame, Marks, message};
 use throughline_transcript::wire::Wire;

@@ -5,8 +5,8 @@
 //! time (it moves its cache marker, say), the canonical digest tells that it is the same.
 
 use bytestring::ByteString;
+use throughline_transcript::body::read_message;
 use throughline_transcript::digest::{Chain, Digest, message_digest};
-use throughline_transcript::formats::request::read_message;
 use throughline_transcript::json::Raw;
 use throughline_transcript::message::Message;
 use throughline_transcript::outline::{OutlineError, Reader, Span};

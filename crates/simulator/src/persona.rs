@@ -9,8 +9,8 @@ pub(crate) mod schema;
 pub(crate) mod summary;
 mod talk;
 
+use throughline_transcript::body::{read_body, read_message};
 use throughline_transcript::conversation::Conversation;
-use throughline_transcript::formats::request::{read_body, read_message};
 use throughline_transcript::json::Raw;
 use throughline_transcript::message::{Content, Message, Role};
 use throughline_transcript::wire::Wire;
@@ -71,7 +71,7 @@ impl Heard {
         let conversation = Conversation {
             system: body
                 .field("instructions")
-                .map(|text| throughline_transcript::formats::request::read_content(&text))
+                .map(|text| throughline_transcript::body::read_content(&text))
                 .unwrap_or_default(),
             messages: items.iter().filter_map(read_message).collect(),
             ..Conversation::default()

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use throughline_transcript::body::{read_block, read_content, read_message};
 use throughline_transcript::catalogue::{CacheKind, Model};
-use throughline_transcript::formats::request::{read_block, read_content, read_message};
 use throughline_transcript::json::{Kind, Raw};
 use throughline_transcript::message::{Block, Content};
 use throughline_transcript::tokens::Counter;

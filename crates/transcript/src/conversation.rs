@@ -1,20 +1,7 @@
-//! What reading a source gives: conversations, and what could not be read.
-
-use bytestring::ByteString;
+//! A conversation as it is read: its messages and the settings that came with them.
 
 use crate::json::Raw;
 use crate::message::{Block, Message};
-
-/// Everything that was found in one source.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Source {
-    /// Name of the format, as in `--from`.
-    pub format: &'static str,
-    /// The conversations, in the order of the source.
-    pub conversations: Vec<Conversation>,
-    /// What could not be read.
-    pub skipped: Vec<Skipped>,
-}
 
 /// One conversation: its messages and the settings that came with them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,19 +30,6 @@ pub struct Conversation {
     pub body: Option<Raw>,
 }
 
-impl Conversation {
-    /// Notes that the source has `count` messages which its user has taken back.
-    pub(crate) fn note_left_out(&mut self, count: usize, how: &str) {
-        if count > 0 {
-            self.problems.push(Problem {
-                code: "rolled-back",
-                message: self.messages.len().saturating_sub(1),
-                text: format!("{count} messages were {how} and are not in the history"),
-            });
-        }
-    }
-}
-
 /// Where the source's own tool compacted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactionMark {
@@ -67,17 +41,6 @@ pub struct CompactionMark {
     pub trigger: Option<String>,
 }
 
-/// A piece of the source that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Skipped {
-    /// Line, counted from 1.
-    pub line: usize,
-    /// Bytes passed over.
-    pub bytes: usize,
-    /// Why, in words for the user.
-    pub reason: String,
-}
-
 /// Something odd in a conversation that was read all the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -87,44 +50,4 @@ pub struct Problem {
     pub message: usize,
     /// In words for the user.
     pub text: String,
-}
-
-/// Why nothing could be read from a source.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReadError {
-    /// The source has no bytes, or only white space.
-    #[error("the input is empty")]
-    Empty,
-    /// No format recognised it.
-    #[error("the input is none of the known formats ({})", tried.join(", "))]
-    UnknownFormat {
-        /// The formats that were tried.
-        tried: Vec<&'static str>,
-    },
-    /// The named format does not fit.
-    #[error("the input is not {format}: {reason}")]
-    NotThatFormat {
-        /// The format that was asked for.
-        format: &'static str,
-        /// What is missing or wrong, and where.
-        reason: String,
-    },
-    /// There is no format of that name.
-    #[error("there is no format {name:?} (known: {})", known.join(", "))]
-    NoSuchFormat {
-        /// What was asked for.
-        name: String,
-        /// The names that exist.
-        known: Vec<&'static str>,
-    },
-}
-
-/// A source's text, and how it was repaired so that it is one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceText {
-    /// Valid UTF-8, without a byte-order mark.
-    pub text: ByteString,
-    /// Bytes that were not UTF-8 and NUL runs, by line.
-    pub skipped: Vec<Skipped>,
 }

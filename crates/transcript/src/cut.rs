@@ -9,7 +9,7 @@
 //! * the latest request of the user is in the tail, unless the caller says that the memory quotes it.
 //!
 //! Nothing is decided here about *when* to cut, and a cut is no promise that the tail is a valid request: histories
-//! that are broken already are repaired by [`crate::convert`].
+//! that are broken already are repaired by `throughline_formats::convert`.
 
 use std::collections::HashMap;
 

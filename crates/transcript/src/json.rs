@@ -25,7 +25,7 @@ pub mod tape;
 mod text;
 
 use self::scanner::Scanner;
-pub(crate) use self::scanner::closing_quote;
+pub use self::scanner::closing_quote;
 use self::text::unescape;
 pub use self::text::{Text, quoted, write_string};
 
@@ -184,7 +184,7 @@ impl Raw {
     }
 
     /// Two lists of fields in one walk over the object. Of a key in both lists the first one gets the value.
-    pub(crate) fn fields_of<const N: usize, const M: usize>(
+    pub fn fields_of<const N: usize, const M: usize>(
         &self,
         keys: [&str; N],
         more: [&str; M],

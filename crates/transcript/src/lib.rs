@@ -1,98 +1,74 @@
-//! Conversations with language models: read from wherever they are written down, checked, measured, cut and written
-//! again, without a byte of them being changed on the way.
+//! Requests to language models: their messages read, checked, measured, cut and written again, without changing a byte
+//! on the way.
 //!
-//! A session file or a request body is a text. It is not turned into a tree but into *views*: a [`Message`] has its
-//! role and its [`Block`]s, and each of them still is the slice of the text that it was. What is not known here passes
-//! through unchanged; what is broken is left out and reported, and the rest is read.
+//! A request body is a text. It is not turned into a tree but into *views*: a [`Message`] has its role and its
+//! [`Block`]s, and each of them is a slice of the text. Unknown parts pass through unchanged; broken parts are left out
+//! and reported, and the rest is read.
 //!
 //! [`Message`]: message::Message
 //! [`Block`]: message::Block
 //!
-//! # What there is
+//! # Contents
 //!
 //! | to | use |
 //! | --- | --- |
-//! | make a text of the bytes of a file | [`SourceText`](conversation::SourceText) |
-//! | read a file, whatever format it has | [`read::read`], which asks every one of [`formats::ALL`] |
+//! | read a request body or a part of one | [`body`] |
 //! | look at a conversation | [`Conversation`](conversation::Conversation), [`message`] |
-//! | read a request body or a part of one | [`formats::request`] |
-//! | ask whether the provider would take a request | [`check`] |
-//! | write a request of any [`Wire`](wire::Wire) format | [`convert`]; [`splice`] for single changes |
+//! | read only the new messages of a long body | [`outline`] |
+//! | check whether the provider accepts a request | [`check`] |
+//! | write the requests of a session | [`request`]; [`splice`] for single changes |
 //! | find where a conversation may be cut in two | [`cut`] |
 //! | recognise the same messages again | [`digest`] |
 //! | count tokens before the provider does | [`tokens`] |
 //! | know windows, prices and abilities of models | [`catalogue`], [`window`] |
-//! | understand what the provider answers | [`usage`], [`refusal`] |
+//! | understand the provider's answers | [`usage`], [`refusal`] |
 //!
-//! [`json`] and [`lines`] are the ground that this stands on: JSON as slices, and JSONL files in whatever state.
+//! [`json`] is the ground for all of it: JSON as slices.
 //!
 //! # What it does not do
 //!
-//! There is no clock, file, socket, environment or random source in it: bytes go in, values come out, the same each
-//! time. It never panics on an input, takes time linear in its length and has a limit on everything that an input
-//! could make grow. What a conversation is *about*, and which part of it should be covered by a memory, is decided
-//! elsewhere.
+//! It has no clock, file, socket, environment or random source: bytes go in, values come out, the same each time. It
+//! never panics on an input, takes time linear in its length and has a limit on everything that an input could make
+//! grow. It knows no session files of other programs: those are in `throughline-formats`. What a conversation is
+//! *about*, and which part of it a memory should cover, is decided elsewhere.
 //!
 //! # Example
 //!
-//! A session of a coding tool becomes a request of another provider's, its last message kept apart:
-//!
 //! ```
-//! use throughline_transcript::check::{CheckOptions, check_text};
-//! use throughline_transcript::conversation::SourceText;
-//! use throughline_transcript::convert::{self, convert};
+//! use throughline_transcript::body::read_body;
+//! use throughline_transcript::check::{CheckOptions, check};
 //! use throughline_transcript::cut::{Tail, cut_for_tail};
-//! use throughline_transcript::read::read;
+//! use throughline_transcript::json::Raw;
 //! use throughline_transcript::tokens::Counter;
 //! use throughline_transcript::wire::Wire;
 //!
-//! let file = concat!(
-//!     r#"{"type":"user","uuid":"a","sessionId":"s","message":{"role":"user","content":"Is it done?"}}"#,
-//!     "\n",
-//!     r#"{"type":"assistant","uuid":"b","parentUuid":"a","sessionId":"s","message":{"role":"assistant","#,
-//!     r#""content":[{"type":"text","text":"Yes."}]}}"#,
-//!     "\n",
-//!     r#"{"type":"user","uuid":"c","parentUuid":"b","sessionId":"s","message":{"role":"user","content":"Thanks!"}}"#,
-//!     "\n{\"type\":\"us", // the tool died here
-//! );
-//! let source = read(&SourceText::from_bytes(file.into()), None)?;
-//! assert_eq!(source.format, "claude-code");
-//! assert_eq!(source.skipped[0].line, 4);
+//! let body = Raw::parse(concat!(
+//!     r#"{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"Is it done?"},"#,
+//!     r#"{"role":"assistant","content":"Yes."},{"role":"user","content":"Thanks!"}]}"#,
+//! ))?;
+//! assert!(check(&body, Wire::Anthropic, &CheckOptions::default()).is_valid());
 //!
-//! let conversation = &source.conversations[0];
+//! let conversation = read_body(&body, Wire::Anthropic).unwrap();
 //! assert_eq!(conversation.messages[1].texts().next().unwrap().decode(), "Yes.");
 //!
 //! let counter = Counter::reference();
 //! assert_eq!(counter.text("Is it done?"), 4);
 //! let cut = cut_for_tail(&conversation.messages, Tail::Messages(1), |message| counter.message(message));
 //! assert_eq!(cut, 2);
-//!
-//! let options = convert::Options {
-//!     model: Some("gpt-5".to_owned()),
-//!     ..convert::Options::default()
-//! };
-//! let request = convert(conversation, Wire::OpenAiChat, &options);
-//! assert!(request.losses.is_empty());
-//! assert!(check_text(&request.body, Wire::OpenAiChat, &CheckOptions::default()).is_valid());
-//! # Ok::<(), throughline_transcript::conversation::ReadError>(())
+//! # Ok::<(), throughline_transcript::json::JsonError>(())
 //! ```
 
+pub mod body;
 pub mod catalogue;
 pub mod check;
 pub mod conversation;
-pub mod convert;
 pub mod cut;
 pub mod digest;
-mod document;
-pub mod formats;
 pub mod json;
-pub mod lines;
 pub mod message;
 pub mod outline;
-pub mod read;
 pub mod refusal;
 pub mod request;
-pub mod source;
 pub mod splice;
 pub mod text;
 pub mod tokens;

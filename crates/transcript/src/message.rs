@@ -72,7 +72,6 @@ pub struct Block {
 
 /// What a block is.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum Content {
     /// Text of the speaker.
     Text(Text),

@@ -28,7 +28,7 @@ use std::ops::Range;
 
 use bytestring::ByteString;
 
-use crate::formats::request::list_name;
+use crate::body::list_name;
 use crate::json::{JsonError, Raw};
 use crate::wire::Wire;
 

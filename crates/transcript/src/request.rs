@@ -6,14 +6,13 @@
 //! prefix of the next one (cache markers and the closing brackets aside). [`message`] makes the messages that a
 //! session adds by itself.
 //!
-//! Bodies that a client made are not composed but spliced: see [`crate::convert`]. Nothing is checked here: that is
+//! Bodies that a client made are not composed but spliced: see [`crate::splice`]. Nothing is checked here: that is
 //! [`crate::check`].
 
 pub mod message;
 mod shorten;
 
-use crate::convert::CacheTtl;
-use crate::formats::request::list_name;
+use crate::body::list_name;
 use crate::json::{Kind, Raw, quoted, write_string};
 use crate::splice::Splice;
 use crate::wire::Wire;
@@ -48,6 +47,15 @@ pub enum Caching {
     Off,
     /// Asked for.
     For(CacheTtl),
+}
+
+/// How long the prompt cache holds what a marker ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheTtl {
+    /// Five minutes.
+    Minutes5,
+    /// One hour.
+    Hour1,
 }
 
 /// Where a memory stands in a request.

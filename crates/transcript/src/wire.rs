@@ -1,7 +1,7 @@
 //! The wire formats: the three shapes of a request to a language model.
 //!
 //! A wire format is a way to *send* a conversation. What can be read beyond these (session files of tools) is in
-//! [`crate::formats`].
+//! `throughline-formats`.
 
 use std::fmt;
 use std::str::FromStr;

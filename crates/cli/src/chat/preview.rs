@@ -103,8 +103,7 @@ mod tests {
             {"type": "tool_use", "id": "toolu_1", "name": name, "input": input}
         ]});
         let raw = Raw::parse(message.to_string()).unwrap();
-        let message: Message =
-            throughline::transcript::formats::request::read_message(&raw).unwrap();
+        let message: Message = throughline::transcript::body::read_message(&raw).unwrap();
         message.tool_calls().next().unwrap().clone()
     }
 

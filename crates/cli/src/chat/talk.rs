@@ -9,7 +9,7 @@ use throughline::agent::{Agent, AgentBuilder, AllowAll, Tools};
 use throughline::engine::{BuildKind, CompactionSettings, EngineEvent};
 use throughline::futures::{FutureExt, Stream, StreamExt};
 use throughline::store::{SessionId, SessionInfo, Store};
-use throughline::transcript::formats::request::read_message;
+use throughline::transcript::body::read_message;
 use throughline::transcript::json::Raw;
 use throughline::transcript::message::{Message, Role};
 use throughline::transcript::request;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteRow};
 use sqlx::{ConnectOptions, Connection, Row, SqliteConnection};
-use throughline_transcript::conversation::SourceText;
+use throughline_formats::source::SourceText;
 use throughline_transcript::json::write_string;
 
 use super::{BYTES_MAX, Input};

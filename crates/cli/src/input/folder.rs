@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use throughline_transcript::conversation::SourceText;
+use throughline_formats::source::SourceText;
 use throughline_transcript::json::Raw;
 
 use super::{BYTES_MAX, Input, modified, unreadable};

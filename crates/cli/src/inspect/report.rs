@@ -5,10 +5,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
+use throughline_formats::source;
 use throughline_memory::cues::{Outcome, OutputKind, headline_error, output_lines};
 use throughline_memory::redact::Redactor;
 use throughline_transcript::check::{CheckOptions, check};
-use throughline_transcript::conversation::{self, Conversation};
+use throughline_transcript::conversation::Conversation;
 use throughline_transcript::cut::legal_cuts;
 use throughline_transcript::message::{
     Author, Block, Content, Message, Role, ToolInput, ToolResult,
@@ -49,7 +50,7 @@ pub(super) struct Skipped<'a> {
 }
 
 impl<'a> Skipped<'a> {
-    pub(super) fn of(skipped: &'a conversation::Skipped) -> Self {
+    pub(super) fn of(skipped: &'a source::Skipped) -> Self {
         Self {
             line: skipped.line,
             bytes: skipped.bytes,

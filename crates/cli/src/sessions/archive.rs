@@ -5,8 +5,8 @@ use std::str;
 
 use bytestring::ByteString;
 use throughline::store::{Loaded, SessionId, SessionInfo, Store, StoredMessage};
+use throughline_transcript::body::read_message;
 use throughline_transcript::conversation::Conversation;
-use throughline_transcript::formats::request::read_message;
 use throughline_transcript::json::Raw;
 use throughline_transcript::message::{Block, Message};
 use throughline_transcript::request::{Caching, Frame, MemoryPlace};

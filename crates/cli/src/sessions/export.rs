@@ -3,8 +3,8 @@
 use throughline::memory::document::Memory;
 use throughline::memory::render::restoring;
 use throughline::store::{Loaded, MemoryRow, Store};
+use throughline_formats::convert::to_jsonl;
 use throughline_transcript::catalogue::Catalogue;
-use throughline_transcript::convert::to_jsonl;
 use throughline_transcript::json::Raw;
 use throughline_transcript::request::Marks;
 

@@ -12,8 +12,8 @@ use throughline_engine::{
 };
 use throughline_memory::compact::{Form, Options, compact_after};
 use throughline_memory::document::Memory;
+use throughline_transcript::body::read_message;
 use throughline_transcript::digest::{Chain, prefix_digests};
-use throughline_transcript::formats::request::read_message;
 use throughline_transcript::json::Raw;
 use throughline_transcript::message::Message;
 use throughline_transcript::request::{self, Frame, MemoryPlace, message};

@@ -302,7 +302,6 @@ fn push_other(block: &Block, push: &mut impl FnMut(Kind, Cow<'_, str>)) {
         Content::Text(_) | Content::Thinking(_) | Content::ToolCall(_) | Content::ToolResult(_) => {
             return;
         }
-        _ => "a part that is not readable here".to_owned(),
     };
     push(Kind::Placeholder { what }, Cow::Borrowed(""));
 }

@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use serde_json::{Value, json};
+use throughline_formats::read::read;
+use throughline_formats::source::SourceText;
 use throughline_memory::compact::{Compacted, Options, compact};
 use throughline_memory::document::{Item, Memory, Origin, Section, Status};
 use throughline_memory::redact::Redactor;
 use throughline_memory::render::restoring::without_blocks;
 use throughline_memory::verify::{Finding, verify};
-use throughline_transcript::conversation::SourceText;
 use throughline_transcript::message::{Block, Content, Message, Role, ToolInput};
-use throughline_transcript::read::read;
 
 pub(super) fn user(text: &str) -> Message {
     Message::new(Role::User, vec![Block::text(text)])

@@ -400,7 +400,7 @@ impl Compactor for ModelCompactor {
 
 fn answer(reply: &Reply) -> Answer {
     let has_tool_call = reply.messages.iter().any(|message| {
-        throughline_transcript::formats::request::read_message(message).is_some_and(|message| {
+        throughline_transcript::body::read_message(message).is_some_and(|message| {
             message
                 .blocks
                 .iter()

@@ -12,9 +12,9 @@ use throughline_providers::error::CallError;
 use throughline_providers::models::catalogue_overrides;
 use throughline_store::{MemoryStore, SessionId, Store, StoreError};
 use throughline_transcript::catalogue::Catalogue;
-use throughline_transcript::convert::CacheTtl;
 use throughline_transcript::digest::Chain;
 use throughline_transcript::json::Raw;
+use throughline_transcript::request::CacheTtl;
 use throughline_transcript::request::{self, Caching, MemoryPlace};
 use throughline_transcript::wire::Wire;
 

@@ -14,10 +14,10 @@ use throughline_memory::render::markdown;
 use throughline_store::{
     Change, Loaded, MemoryRow, NewMessage, Purpose, SessionId, Store, StoredMessage, UsageRow,
 };
+use throughline_transcript::body::read_message;
 use throughline_transcript::catalogue::Money;
 use throughline_transcript::check::{CheckOptions, check_text};
 use throughline_transcript::digest::{Chain, Digest};
-use throughline_transcript::formats::request::read_message;
 use throughline_transcript::json::Raw;
 use throughline_transcript::message::{Block, Content, Message, Role, ToolCall, ToolInput};
 use throughline_transcript::request::message::{self, ToolOutput};

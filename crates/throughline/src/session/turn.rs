@@ -10,7 +10,7 @@ use throughline_providers::client::{CallOptions, Client, Delivery};
 use throughline_providers::error::{CallError, ErrorKind};
 use throughline_providers::reply::{Event, Reply};
 use throughline_providers::stop::{Next, Stop};
-use throughline_transcript::formats::request::read_message;
+use throughline_transcript::body::read_message;
 use throughline_transcript::message::ToolCall;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};

@@ -3,7 +3,7 @@
 use throughline::agent::builtin::{NAMES, NoSuchTool, Root};
 use throughline::agent::{Agent, AllowAll, Outcome, Tools};
 use throughline_simulator::{Options, Reply};
-use throughline_transcript::formats::request::read_message;
+use throughline_transcript::body::read_message;
 use throughline_transcript::json::Raw;
 
 use crate::world::World;

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::formats::request::read_body;
+use crate::body::read_body;
 use crate::json::Raw;
 use crate::message::{Block, ToolCall, ToolInput, ToolResult};
 use crate::wire::Wire;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::formats::request::{read_body, read_message};
+use crate::body::{read_body, read_message};
 use crate::wire::Wire;
 
 fn digest(message: &str) -> Digest {

@@ -2,8 +2,8 @@ use proptest::prelude::*;
 
 use super::message::{ToolOutput, assistant, tool_outputs, user};
 use super::*;
+use crate::body::read_body;
 use crate::check::{CheckOptions, check_text};
-use crate::formats::request::read_body;
 
 fn frame(wire: Wire, caching: Caching, memory_place: MemoryPlace) -> Frame {
     let tools = match wire {

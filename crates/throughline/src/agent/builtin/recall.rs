@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use throughline_store::{Hit, Place};
-use throughline_transcript::formats::request::read_message;
+use throughline_transcript::body::read_message;
 use throughline_transcript::json::Raw;
 use throughline_transcript::message::{Block, Content, Message, Role, ToolInput};
 use throughline_transcript::text::head;

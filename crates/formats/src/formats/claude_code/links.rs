@@ -1,0 +1,137 @@
+//! What each line of a session follows: the tree of the file, with its gaps bridged.
+
+use std::collections::{HashMap, HashSet};
+
+use bytestring::ByteString;
+use throughline_transcript::message::{Author, Content};
+
+use super::history::Session;
+use super::record::{Node, NodeKind, Parent, is_of_client};
+
+/// How many roots of a session are compared with each other.
+const ROOTS_MAX: usize = 100;
+/// How far behind a root its first words are looked for, in lines of the session.
+const OPENING_LINES_MAX: usize = 20;
+
+/// What each node follows, with the gaps of the file bridged.
+pub(super) struct Links {
+    pub(super) parent: Vec<Option<usize>>,
+    /// The link was not in the file: the line named as parent is missing.
+    pub(super) is_bridged: Vec<bool>,
+    /// The context was emptied before this line (`/clear`, or a plan that is carried out with a fresh context).
+    pub(super) is_cleared: Vec<bool>,
+}
+
+impl Links {
+    pub(super) fn of(
+        nodes: &[Node],
+        sessions: &[Session],
+        by_uuid: &HashMap<ByteString, usize>,
+    ) -> Self {
+        let mut previous = vec![None; nodes.len()];
+        for session in sessions {
+            for pair in session.main.windows(2) {
+                previous[pair[1]] = Some(pair[0]);
+            }
+        }
+        let mut last_of_agent = HashMap::new();
+        let mut is_bridged = vec![false; nodes.len()];
+        let mut parent = Vec::with_capacity(nodes.len());
+        for (index, node) in nodes.iter().enumerate() {
+            let before = if node.is_sidechain {
+                last_of_agent.insert((&node.session, &node.agent), index)
+            } else {
+                previous[index]
+            };
+            let find =
+                |uuid: &ByteString| by_uuid.get(uuid).copied().filter(|found| *found != index);
+            parent.push(match (&node.parent, &node.kind) {
+                (Parent::Uuid(uuid), _) => find(uuid).or_else(|| {
+                    is_bridged[index] = before.is_some();
+                    before
+                }),
+                (Parent::Previous, _) => before,
+                (Parent::Root, NodeKind::Boundary(boundary)) => {
+                    boundary.logical_parent.as_ref().and_then(find).or(before)
+                }
+                (Parent::Root, NodeKind::User(spoken)) if spoken.author == Author::Compaction => {
+                    before
+                }
+                (Parent::Root, _) if node.is_sidechain => None,
+                (Parent::Root, _) => before,
+            });
+        }
+        let mut links = Self {
+            parent,
+            is_bridged,
+            is_cleared: vec![false; nodes.len()],
+        };
+        for session in sessions {
+            links.part_retries(nodes, session);
+        }
+        links
+    }
+
+    /// A session can have several roots. A later one that opens with the same words is the first request tried again:
+    /// what came before is left. Any other one goes on with an emptied context: what came before is history.
+    fn part_retries(&mut self, nodes: &[Node], session: &Session) {
+        let mut openings: Vec<String> = Vec::new();
+        for (place, index) in session.main.iter().copied().enumerate() {
+            let is_root = nodes[index].parent == Parent::Root
+                && match &nodes[index].kind {
+                    NodeKind::Boundary(_) => false,
+                    NodeKind::User(spoken) => spoken.author != Author::Compaction,
+                    _ => true,
+                };
+            if !is_root || openings.len() > ROOTS_MAX {
+                continue;
+            }
+            let opening = session.main[place..]
+                .iter()
+                .take(OPENING_LINES_MAX)
+                .find_map(|index| opening_text(&nodes[*index]));
+            let Some(opening) = opening else {
+                continue;
+            };
+            let is_retry = openings
+                .iter()
+                .any(|other| other.starts_with(&opening) || opening.starts_with(other.as_str()));
+            if is_retry {
+                self.parent[index] = None;
+            } else {
+                self.is_cleared[index] = self.parent[index].is_some();
+            }
+            openings.push(opening);
+        }
+    }
+
+    /// The nodes from the root to `leaf`. Stops before a node for which `is_end` holds, and before a circle.
+    pub(super) fn walk(&self, leaf: usize, is_end: impl Fn(usize) -> bool) -> Vec<usize> {
+        let mut chain = Vec::new();
+        let mut seen = HashSet::new();
+        let mut next = Some(leaf);
+        while let Some(index) = next {
+            if is_end(index) || !seen.insert(index) {
+                break;
+            }
+            chain.push(index);
+            next = self.parent[index];
+        }
+        chain.reverse();
+        chain
+    }
+}
+
+/// The beginning of what the user says on a line.
+fn opening_text(node: &Node) -> Option<String> {
+    let NodeKind::User(spoken) = &node.kind else {
+        return None;
+    };
+    if spoken.author != Author::Role {
+        return None;
+    }
+    spoken.blocks.iter().find_map(|block| match &block.content {
+        Content::Text(text) if !is_of_client(block) => Some(text.prefix(1000).trim().to_owned()),
+        _ => None,
+    })
+}

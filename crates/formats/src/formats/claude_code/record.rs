@@ -1,0 +1,394 @@
+//! One line of a Claude Code session file.
+
+use bytestring::ByteString;
+use throughline_transcript::json::Raw;
+use throughline_transcript::json::tape::View;
+use throughline_transcript::message::{Author, Block, Content};
+use throughline_transcript::usage::Usage;
+
+use crate::formats::{anthropic_content, times};
+
+/// What a line says.
+pub(super) enum Record {
+    /// A line of the tree.
+    Node(Node),
+    /// A title for the session whose last line then was `leaf`.
+    Title {
+        session: ByteString,
+        leaf: Option<ByteString>,
+        text: String,
+        rank: TitleRank,
+    },
+    /// The line that the session stands at.
+    Leaf {
+        session: ByteString,
+        uuid: ByteString,
+    },
+    /// The user typed while the model was working.
+    Queue {
+        session: ByteString,
+        line: usize,
+        at_ms: Option<i64>,
+        operation: QueueOperation,
+    },
+    /// Nothing that belongs to a conversation.
+    Nothing,
+}
+
+/// Where a title comes from; the greater one counts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum TitleRank {
+    /// Made when the session was compacted or left.
+    Summary,
+    /// Made by a model.
+    Model,
+    /// Given by the user.
+    User,
+}
+
+pub(super) enum QueueOperation {
+    /// A text waits.
+    Enqueue(Block),
+    /// The oldest text was sent as an ordinary prompt, which has a line of its own.
+    Dequeue,
+    /// The oldest text was given to the model in the middle of its work.
+    Remove,
+    /// All texts went back to the editor.
+    Clear,
+}
+
+/// A line of the tree.
+pub(super) struct Node {
+    /// Empty in `stream-json` output.
+    pub(super) uuid: ByteString,
+    pub(super) parent: Parent,
+    pub(super) session: ByteString,
+    pub(super) line: usize,
+    pub(super) at_ms: Option<i64>,
+    pub(super) cwd: Option<ByteString>,
+    pub(super) is_sidechain: bool,
+    /// Which sub-agent wrote it, where the line says so.
+    pub(super) agent: Option<ByteString>,
+    pub(super) kind: NodeKind,
+}
+
+/// What comes before a line.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) enum Parent {
+    /// Nothing.
+    Root,
+    /// The line with this uuid.
+    Uuid(ByteString),
+    /// The line before it in the file.
+    Previous,
+}
+
+pub(super) enum NodeKind {
+    /// Only a link of the chain: progress of hooks, notices, errors made by the client.
+    Link,
+    /// The client compacted here.
+    Boundary(Boundary),
+    /// A message of the user side.
+    User(Spoken),
+    /// One block, seldom more, of a response.
+    Assistant {
+        spoken: Spoken,
+        /// Lines with the same id are one message. Empty where there is none.
+        message_id: ByteString,
+        model: Option<ByteString>,
+        usage: Option<Usage>,
+    },
+}
+
+pub(super) struct Spoken {
+    pub(super) author: Author,
+    pub(super) blocks: Vec<Block>,
+    pub(super) raw: Option<Raw>,
+}
+
+#[derive(Clone, Default)]
+pub(super) struct Boundary {
+    pub(super) logical_parent: Option<ByteString>,
+    pub(super) tokens_before: Option<u64>,
+    pub(super) trigger: Option<String>,
+    /// Last of the messages that stayed verbatim: later lines may follow it and not the boundary.
+    pub(super) preserved_tail: Option<ByteString>,
+}
+
+/// Reads one line; `None` if it is not one of Claude Code.
+pub(super) fn read(record: View<'_>, line: usize) -> Option<Record> {
+    let fields = Fields::of(record)?;
+    let session = fields.session.and_then(View::name).unwrap_or_default();
+    let name = |field: Option<View<'_>>| field.and_then(View::name).filter(|name| !name.is_empty());
+    let text = |field: Option<View<'_>>| field.and_then(View::string).map(|text| text.into_owned());
+    let title = |field, rank| match text(field) {
+        Some(text) if !text.trim().is_empty() => Record::Title {
+            session: session.clone(),
+            leaf: name(fields.leaf),
+            text: text.trim().to_owned(),
+            rank,
+        },
+        _ => Record::Nothing,
+    };
+    let kind = match fields.kind.as_ref() {
+        "user" => user(&fields)?,
+        "assistant" => assistant(&fields)?,
+        "system" if fields.subtype.as_deref() == Some("compact_boundary") => {
+            NodeKind::Boundary(boundary(&fields))
+        }
+        "attachment" => match fields.attachment.and_then(queued_command) {
+            Some(spoken) => NodeKind::User(spoken),
+            None => NodeKind::Link,
+        },
+        "summary" => return Some(title(fields.summary, TitleRank::Summary)),
+        "ai-title" => return Some(title(fields.title, TitleRank::Model)),
+        "custom-title" => return Some(title(fields.title, TitleRank::User)),
+        "last-prompt" => {
+            return Some(match name(fields.leaf) {
+                Some(uuid) => Record::Leaf { session, uuid },
+                None => Record::Nothing,
+            });
+        }
+        "queue-operation" => {
+            let operation = match fields.operation?.string()?.as_ref() {
+                "enqueue" => QueueOperation::Enqueue(Block::text(fields.content?.text()?)),
+                "dequeue" => QueueOperation::Dequeue,
+                "remove" => QueueOperation::Remove,
+                _ => QueueOperation::Clear,
+            };
+            return Some(Record::Queue {
+                session,
+                line,
+                at_ms: fields.at_ms(),
+                operation,
+            });
+        }
+        _ if fields.uuid.is_some() => NodeKind::Link,
+        "file-history-snapshot"
+        | "pr-link"
+        | "result"
+        | "stream_event"
+        | "control_request"
+        | "control_response" => return Some(Record::Nothing),
+        // A kind that came later: with a session it is one of ours.
+        _ => return (!session.is_empty()).then_some(Record::Nothing),
+    };
+    let parent = match (fields.parent, name(fields.parent)) {
+        (_, Some(uuid)) => Parent::Uuid(uuid),
+        (Some(_), None) => Parent::Root,
+        (None, None) => Parent::Previous,
+    };
+    Some(Record::Node(Node {
+        uuid: name(fields.uuid).unwrap_or_default(),
+        parent,
+        line,
+        at_ms: fields.at_ms(),
+        cwd: name(fields.cwd),
+        is_sidechain: fields.is_sidechain || name(fields.parent_call).is_some(),
+        agent: name(fields.agent).or_else(|| name(fields.parent_call)),
+        session,
+        kind,
+    }))
+}
+
+/// The fields of a line that are used, found in one walk.
+#[derive(Default)]
+struct Fields<'a> {
+    kind: std::borrow::Cow<'a, str>,
+    subtype: Option<std::borrow::Cow<'a, str>>,
+    uuid: Option<View<'a>>,
+    parent: Option<View<'a>>,
+    logical_parent: Option<View<'a>>,
+    session: Option<View<'a>>,
+    timestamp: Option<View<'a>>,
+    cwd: Option<View<'a>>,
+    agent: Option<View<'a>>,
+    parent_call: Option<View<'a>>,
+    message: Option<View<'a>>,
+    compact_metadata: Option<View<'a>>,
+    attachment: Option<View<'a>>,
+    summary: Option<View<'a>>,
+    title: Option<View<'a>>,
+    leaf: Option<View<'a>>,
+    operation: Option<View<'a>>,
+    content: Option<View<'a>>,
+    is_sidechain: bool,
+    is_meta: bool,
+    is_compact_summary: bool,
+    is_api_error: bool,
+}
+
+impl<'a> Fields<'a> {
+    fn of(record: View<'a>) -> Option<Self> {
+        let mut fields = Self::default();
+        let mut kind = None;
+        for (key, value) in record.fields() {
+            match key.as_ref() {
+                "type" => kind = value.string(),
+                "subtype" => fields.subtype = value.string(),
+                "uuid" => fields.uuid = Some(value),
+                "parentUuid" => fields.parent = Some(value),
+                "logicalParentUuid" => fields.logical_parent = Some(value),
+                "sessionId" | "session_id" => fields.session = Some(value),
+                "timestamp" => fields.timestamp = Some(value),
+                "cwd" => fields.cwd = Some(value),
+                "agentId" => fields.agent = Some(value),
+                "parent_tool_use_id" => fields.parent_call = Some(value),
+                "message" => fields.message = Some(value),
+                "compactMetadata" | "compact_metadata" => fields.compact_metadata = Some(value),
+                "attachment" => fields.attachment = Some(value),
+                "summary" => fields.summary = Some(value),
+                "customTitle" | "aiTitle" | "title" => fields.title = Some(value),
+                "leafUuid" => fields.leaf = Some(value),
+                "operation" => fields.operation = Some(value),
+                "content" => fields.content = Some(value),
+                "isSidechain" => fields.is_sidechain = value.is_true(),
+                "isMeta" | "isSynthetic" => fields.is_meta |= value.is_true(),
+                "isCompactSummary" => fields.is_compact_summary = value.is_true(),
+                "isApiErrorMessage" => fields.is_api_error = value.is_true(),
+                _ => {}
+            }
+        }
+        fields.kind = kind?;
+        Some(fields)
+    }
+
+    fn at_ms(&self) -> Option<i64> {
+        self.timestamp.and_then(times::from_milliseconds)
+    }
+}
+
+fn user(fields: &Fields<'_>) -> Option<NodeKind> {
+    let message = fields.message?;
+    let blocks = anthropic_content::content(message.field("content")?);
+    let author = if fields.is_compact_summary {
+        Author::Compaction
+    } else if fields.is_meta {
+        Author::Client
+    } else {
+        Author::Role
+    };
+    Some(NodeKind::User(Spoken {
+        author,
+        blocks,
+        raw: Some(message.raw()),
+    }))
+}
+
+fn assistant(fields: &Fields<'_>) -> Option<NodeKind> {
+    let message = fields.message?;
+    let (mut message_id, mut model, mut usage) = (ByteString::new(), None, None);
+    let mut blocks = Vec::new();
+    for (key, value) in message.fields() {
+        match key.as_ref() {
+            "id" => message_id = value.name().unwrap_or_default(),
+            "model" => model = value.name(),
+            "usage" => usage = anthropic_content::usage(value),
+            "content" => blocks = anthropic_content::content(value),
+            _ => {}
+        }
+    }
+    // The client writes its own error texts in the name of the model.
+    if fields.is_api_error || model.as_ref().is_some_and(|model| model == "<synthetic>") {
+        return Some(NodeKind::Link);
+    }
+    Some(NodeKind::Assistant {
+        spoken: Spoken {
+            author: Author::Role,
+            blocks,
+            raw: Some(message.raw()),
+        },
+        message_id,
+        model,
+        usage,
+    })
+}
+
+fn boundary(fields: &Fields<'_>) -> Boundary {
+    let mut boundary = Boundary {
+        logical_parent: fields.logical_parent.and_then(View::name),
+        ..Boundary::default()
+    };
+    let Some(metadata) = fields.compact_metadata else {
+        return boundary;
+    };
+    for (key, value) in metadata.fields() {
+        match key.as_ref() {
+            "trigger" => boundary.trigger = value.string().map(|text| text.into_owned()),
+            "preTokens" | "pre_tokens" => boundary.tokens_before = value.as_u64(),
+            "preservedSegment" | "preserved_segment" => {
+                boundary.preserved_tail = value
+                    .field("tailUuid")
+                    .or_else(|| value.field("tail_uuid"))
+                    .and_then(View::name);
+            }
+            "preservedMessages" | "preserved_messages" if boundary.preserved_tail.is_none() => {
+                boundary.preserved_tail = value
+                    .field("uuids")
+                    .and_then(|uuids| uuids.elements().last())
+                    .and_then(View::name);
+            }
+            _ => {}
+        }
+    }
+    boundary
+}
+
+/// What the user typed while the model was working, when it reached the model.
+fn queued_command(attachment: View<'_>) -> Option<Spoken> {
+    if attachment.string_field("type").as_deref() != Some("queued_command") {
+        return None;
+    }
+    Some(Spoken {
+        author: Author::Role,
+        blocks: anthropic_content::content(attachment.field("prompt")?),
+        raw: Some(attachment.raw()),
+    })
+}
+
+/// Beginnings of texts that the client puts into user messages.
+const CLIENT_TEXTS: &[&str] = &[
+    "<system-reminder>",
+    "<command-name>",
+    "<command-message>",
+    "<local-command-",
+    "<bash-input>",
+    "<bash-stdout>",
+    "<bash-stderr>",
+    "<task-notification>",
+    "<ide_opened_file>",
+    "<ide_selection>",
+    "<ide_diagnostics>",
+    "<user-prompt-submit-hook>",
+    "<session-start-hook>",
+    "[Request interrupted by user",
+    "Caveat: The messages below were generated by the user while running local commands",
+];
+
+/// Whether the client wrote the block and not the user.
+pub(super) fn is_of_client(block: &Block) -> bool {
+    let Content::Text(text) = &block.content else {
+        return false;
+    };
+    let text = text.prefix(200);
+    let text = text.trim_start();
+    CLIENT_TEXTS.iter().any(|start| text.starts_with(start))
+}
+
+/// A slash command with the words that the user gave to it, as the user typed it: `/review the parser`.
+pub(super) fn command_text(block: &Block) -> Option<String> {
+    let Content::Text(text) = &block.content else {
+        return None;
+    };
+    if text.encoded_len() > 64 * 1024 {
+        return None;
+    }
+    let text = text.decode();
+    let between = |open: &str, close: &str| {
+        let (_, rest) = text.split_once(open)?;
+        rest.split_once(close).map(|(inside, _)| inside.trim())
+    };
+    let name = between("<command-name>", "</command-name>")?;
+    let arguments = between("<command-args>", "</command-args>")?;
+    (!arguments.is_empty()).then(|| format!("{name} {arguments}"))
+}

@@ -1,0 +1,211 @@
+//! Reading a source: by a named format, or by the one that fits best.
+//!
+//! ```
+//! use throughline_transcript::conversation::{ReadError, SourceText};
+//! use throughline_transcript::read::read;
+//!
+//! let source = SourceText::from_bytes(b"  \n".to_vec());
+//! assert_eq!(read(&source, None), Err(ReadError::Empty));
+//! ```
+
+use crate::formats::{self, Format, Probe};
+use crate::source::{ReadError, Source, SourceText};
+
+/// Reads all conversations of `source`.
+///
+/// `from` names a format ([`Format::name`]); without it, or with `auto`, every format is asked how sure it is and the
+/// surest one that can read the source does. [`Source::skipped`] has the repairs of the text as well as what the
+/// format could not read, by line.
+///
+/// # Errors
+/// When there is no text, when the named format does not exist or cannot read the text, or when no format can.
+pub fn read(source: &SourceText, from: Option<&str>) -> Result<Source, ReadError> {
+    if source.text.trim_start().is_empty() {
+        return Err(ReadError::Empty);
+    }
+    let mut result = match from {
+        None | Some("auto") => detect(source, formats::ALL),
+        Some(name) => match formats::ALL.iter().find(|format| format.name() == name) {
+            Some(format) => format.read(source),
+            None => Err(ReadError::NoSuchFormat {
+                name: name.to_owned(),
+                known: names(formats::ALL),
+            }),
+        },
+    }?;
+    result.skipped.extend_from_slice(&source.skipped);
+    result.skipped.sort_by_key(|piece| piece.line);
+    Ok(result)
+}
+
+fn detect(source: &SourceText, all: &[&dyn Format]) -> Result<Source, ReadError> {
+    let probe = Probe { text: &source.text };
+    let mut candidates: Vec<(u8, &dyn Format)> = all
+        .iter()
+        .map(|format| (format.fits(&probe), *format))
+        .filter(|(certainty, _)| *certainty > 0)
+        .collect();
+    // Stable: of equally sure formats the earlier one in the list is asked first.
+    candidates.sort_by_key(|(certainty, _)| std::cmp::Reverse(*certainty));
+    candidates
+        .into_iter()
+        .find_map(|(_, format)| format.read(source).ok())
+        .ok_or_else(|| ReadError::UnknownFormat { tried: names(all) })
+}
+
+fn names(all: &[&dyn Format]) -> Vec<&'static str> {
+    all.iter().map(|format| format.name()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Claims to fit with `certainty` and reads only texts that hold `needle`.
+    struct Fake {
+        name: &'static str,
+        certainty: u8,
+        needle: &'static str,
+    }
+
+    impl Format for Fake {
+        fn name(&self) -> &'static str {
+            self.name
+        }
+
+        fn about(&self) -> &'static str {
+            "a format for tests"
+        }
+
+        fn fits(&self, _: &Probe<'_>) -> u8 {
+            self.certainty
+        }
+
+        fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
+            if source.text.contains(self.needle) {
+                Ok(Source {
+                    format: self.name,
+                    conversations: Vec::new(),
+                    skipped: Vec::new(),
+                })
+            } else {
+                Err(ReadError::NotThatFormat {
+                    format: self.name,
+                    reason: "no needle".to_owned(),
+                })
+            }
+        }
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: Result<&str, &[&str]>) {
+        let fake = |name, certainty, needle| Fake {
+            name,
+            certainty,
+            needle,
+        };
+        let (a, b, c) = (fake("a", 50, "x"), fake("b", 90, "y"), fake("c", 0, ""));
+        let found = detect(&SourceText::from_text(text), &[&a, &b, &c]);
+        match (found, expected) {
+            (Ok(source), Ok(name)) => assert_eq!(source.format, name),
+            (Err(ReadError::UnknownFormat { tried }), Err(names)) => assert_eq!(tried, names),
+            (found, _) => panic!("{text}: {found:?}"),
+        }
+    }
+
+    #[test]
+    fn the_surest_format_that_can_read_does() {
+        check("x y", Ok("b"));
+        check("x", Ok("a"));
+        check("z", Err(&["a", "b", "c"]));
+    }
+
+    #[test]
+    fn errors_tell_what_is_known() {
+        let source = SourceText::from_text("some words");
+        let error = read(&source, Some("carrier-pigeon")).unwrap_err();
+        assert!(matches!(error, ReadError::NoSuchFormat { name, .. } if name == "carrier-pigeon"));
+        assert_eq!(
+            read(&SourceText::from_bytes(vec![0; 9]), None),
+            Err(ReadError::Empty)
+        );
+    }
+
+    #[test]
+    fn repairs_of_a_request_are_reported_once() {
+        let bytes = b"{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"caf\xc3\"}]}";
+        let text = SourceText::from_bytes(bytes.to_vec());
+        for from in ["anthropic", "openai-chat"] {
+            let source = read(&text, Some(from)).unwrap();
+            assert_eq!(source.skipped, text.skipped);
+            assert_eq!(source.skipped.len(), 1);
+        }
+    }
+
+    #[track_caller]
+    fn check_format(text: &str, format: &str) {
+        let source = read(&SourceText::from_text(text), None).unwrap();
+        assert_eq!(source.format, format, "{text}");
+        assert!(!source.conversations[0].messages.is_empty());
+    }
+
+    #[test]
+    fn each_session_file_is_recognised() {
+        check_format(
+            r#"{"type":"user","uuid":"a","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"go"}}"#,
+            "claude-code",
+        );
+        check_format(
+            r#"{"timestamp":"x","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"go"}]}}"#,
+            "codex",
+        );
+        check_format(
+            r#"{"sessionId":"s","projectHash":"h","messages":[{"id":"a","type":"user","content":"go"}]}"#,
+            "gemini-cli",
+        );
+        check_format(
+            r#"{"info":{"id":"s"},"messages":[{"info":{"role":"user"},"parts":[{"type":"text","text":"go"}]}]}"#,
+            "opencode",
+        );
+        check_format(
+            "{\"type\":\"session\",\"id\":\"s\",\"cwd\":\"/w\"}\n{\"type\":\"message\",\"message\":{\"role\":\"user\",\"content\":\"go\"}}",
+            "pi",
+        );
+        check_format(r#"[{"role":"user","content":"go","ts":1}]"#, "cline");
+    }
+
+    #[test]
+    fn of_mixed_formats_one_is_read_and_the_rest_reported() {
+        let text = r#"{"type":"user","uuid":"a","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"go"}}
+{"timestamp":"x","type":"response_item","payload":{"type":"message","role":"user","content":[]}}
+plain words
+{"type":"user","uuid":"b","parentUuid":"a","sessionId":"s","message":{"role":"user","content":"on"}}"#;
+        let source = read(&SourceText::from_text(text), None).unwrap();
+        assert_eq!(source.conversations[0].messages.len(), 2);
+        let lines: Vec<_> = source.skipped.iter().map(|piece| piece.line).collect();
+        assert_eq!(lines, [2, 3]);
+    }
+
+    #[test]
+    fn repairs_of_the_text_are_reported_with_the_rest() {
+        let mut bytes = b"\xef\xbb\xbf".to_vec();
+        bytes.extend(br#"{"type":"user","uuid":"a","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"caf"#);
+        bytes.extend(b"\xc3\"}}\r\n\0\0\0\0");
+        bytes.extend(br#"{"type":"user","uuid":"b","parentUuid":"a","sessionId":"s","message":{"role":"user","content":"on"}}"#);
+        bytes.extend(b"\n{\"type\":\"us");
+        let source = read(&SourceText::from_bytes(bytes), None).unwrap();
+        let texts: Vec<_> = source.conversations[0]
+            .messages
+            .iter()
+            .flat_map(|message| message.texts())
+            .map(|text| text.decode().into_owned())
+            .collect();
+        assert_eq!(texts, ["caf\u{fffd}", "on"]);
+        let lines: Vec<_> = source
+            .skipped
+            .iter()
+            .map(|piece| (piece.line, piece.bytes))
+            .collect();
+        assert_eq!(lines, [(1, 1), (2, 4), (3, 11)]);
+    }
+}
