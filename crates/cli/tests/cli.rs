@@ -30,6 +30,8 @@ mod simulate;
 #[cfg(feature = "otel")]
 #[path = "cli/spans.rs"]
 mod spans;
+#[path = "cli/stored.rs"]
+mod stored;
 
 use std::fs;
 use std::io::Write;

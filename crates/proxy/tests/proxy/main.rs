@@ -10,6 +10,7 @@ mod identity;
 mod log;
 mod passing;
 mod sockets;
+mod stored;
 mod uploads;
 mod windows;
 mod world;

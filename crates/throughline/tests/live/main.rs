@@ -17,6 +17,7 @@ mod learnt;
 mod local;
 mod resume;
 mod soak;
+mod stored;
 mod thinking;
 mod turns;
 mod updates;
