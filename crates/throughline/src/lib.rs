@@ -50,6 +50,7 @@ pub mod costs;
 pub mod driver;
 mod error;
 mod event;
+pub mod folder;
 pub mod hooks;
 mod session;
 mod traffic;

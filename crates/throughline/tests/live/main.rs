@@ -11,6 +11,7 @@ mod builtins;
 mod compaction;
 mod elsewhere;
 mod faults;
+mod folder;
 mod histories;
 mod killed;
 mod learnt;
