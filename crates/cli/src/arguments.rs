@@ -13,7 +13,6 @@ mod models;
 pub(crate) mod serve;
 pub(crate) mod sessions;
 mod simulate;
-pub(crate) mod tokens;
 
 use std::path::PathBuf;
 

@@ -9,13 +9,11 @@ mod answer;
 mod approvals;
 mod commands;
 mod editor;
-pub(crate) mod markdown;
 mod memories;
 mod meter;
 mod notes;
 mod preview;
 mod print;
-pub(crate) mod quiet;
 mod screen;
 mod talk;
 
@@ -31,13 +29,14 @@ use self::answer::Shown;
 use self::commands::Typed;
 use self::editor::{Editor, Line};
 use self::meter::Meter;
-use self::quiet::Quiet;
 use self::screen::Screen;
 use self::talk::{Said, Talk};
 use crate::arguments::chat::Chat;
-use crate::config::{Config, Thinking};
+use crate::config::Config;
 use crate::error::{Ending, Failure, Kind, chain};
 use crate::output::{self, Console};
+use crate::quiet::Quiet;
+use crate::terminal::{Look, Thinking};
 use crate::{storage, words};
 
 pub(crate) fn run(arguments: &Chat, console: &Console) -> Result<Ending, Failure> {
@@ -77,7 +76,7 @@ async fn converse(
         false => Editor::Pipe,
     };
     let mut chat = Conversation {
-        thinking: arguments.thinking.map_or(config.thinking, Thinking::from),
+        thinking: arguments.thinking.unwrap_or(config.thinking),
         talk,
         screen,
         editor: Some(editor),
@@ -146,7 +145,7 @@ impl Conversation<'_> {
                 Err(failure) if !self.is_terminal || failure.is_closed_pipe() => {
                     return Err(failure);
                 }
-                Err(failure) => failure.tell(&self.screen.console),
+                Err(failure) => self.screen.console.failure(&failure),
             }
         }
         self.part()?;
@@ -335,7 +334,7 @@ impl Conversation<'_> {
         let costs = session.costs();
         let dollars = (costs.main.cost + costs.updates.cost).dollars();
         let meter = Meter::of(&session.status(), self.cached, dollars);
-        let look = self.screen.measured().look.unwrap_or(output::Look::PLAIN);
+        let look = self.screen.measured().look.unwrap_or(Look::PLAIN);
         self.screen.note(&meter.line(look))
     }
 

@@ -11,8 +11,9 @@ use crate::arguments;
 use crate::convert::place;
 use crate::error::{Ending, Failure, Kind};
 use crate::input::{self, Input};
-use crate::output::{Console, harmless};
+use crate::output::Console;
 use crate::progress::Progress;
+use crate::terminal::harmless;
 use crate::{model, words};
 
 pub(crate) fn run(arguments: &arguments::Check, console: &Console) -> Result<Ending, Failure> {

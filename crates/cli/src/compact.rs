@@ -22,7 +22,7 @@ use crate::convert::checked;
 use crate::error::{Ending, Failure, Kind};
 use crate::output::Console;
 use crate::progress::Progress;
-use crate::{input, model, output, selection, words};
+use crate::{files, input, model, output, selection, words};
 
 pub(crate) fn run(arguments: &arguments::Compact, console: &Console) -> Result<Ending, Failure> {
     let started = Instant::now();
@@ -42,7 +42,12 @@ pub(crate) fn run(arguments: &arguments::Compact, console: &Console) -> Result<E
         console.warning("--wire says nothing without `--to request`");
     }
     let progress = Progress::new(console);
-    let (source, input) = input::conversations(&arguments.source, console, &progress)?;
+    let (source, input) = input::conversations(
+        &arguments.source.file,
+        &arguments.source.from,
+        console,
+        &progress,
+    )?;
     if let Some(folder) = &arguments.all {
         return all(&wanted, &source, &input.name, folder, console, &progress);
     }
@@ -122,7 +127,7 @@ fn all(
 }
 
 fn prior(path: &Path, console: &Console) -> Result<Memory, Failure> {
-    let json = input::small_file(path)?;
+    let json = files::small_file(path)?;
     let reading = throughline_memory::json_form::read(&json).map_err(|error| {
         Failure::new(Kind::Input, error.to_string())
             .at(path.display())

@@ -3,7 +3,6 @@
 //! [`keys`] is the one table of what can stand in it. Help, `throughline config show`, the documentation and the checks
 //! are made from that table. Nothing is read from the file but what the table names.
 
-pub(crate) mod command;
 pub(crate) mod keys;
 mod values;
 
@@ -19,9 +18,10 @@ use toml_edit::{Document, Item, Value};
 
 use self::keys::{KEYS, Key};
 use crate::error::{Failure, Kind};
-use crate::input;
+use crate::files;
+use crate::terminal::{Colours, Thinking};
 
-pub(crate) use values::{Colours, CredentialPlace, MarkSetting, StoreKind, Thinking};
+pub(crate) use values::{CredentialPlace, MarkSetting, StoreKind};
 
 /// The file with everything in it, understood. What is not said is `None`, or the default.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +72,7 @@ impl Config {
     }
 
     /// Understands each value for itself.
-    fn understand(text: &str, path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn understand(text: &str, path: &Path) -> Result<Self, Failure> {
         let document = Document::parse(text)
             .map_err(|error| broken(text, path, error.span(), error.message()))?;
         let mut config = Self::default();
@@ -94,7 +94,7 @@ impl Config {
     }
 
     /// Whether the values go with each other.
-    fn agrees(&self) -> Result<(), Clash> {
+    pub(crate) fn agrees(&self) -> Result<(), Clash> {
         let of_engine = CompactionSettings::new(self.window.unwrap_or(u64::MAX));
         let mark = |mark: Option<MarkSetting>, otherwise| mark.map_or(otherwise, |mark| mark.0);
         let soft = mark(self.soft, of_engine.soft);
@@ -155,7 +155,7 @@ impl Config {
     }
 
     /// Whether `value` can stand for `key` in the file at `path`.
-    fn check(key: &Key, value: &Value, path: &Path) -> Result<(), Failure> {
+    pub(crate) fn check(key: &Key, value: &Value, path: &Path) -> Result<(), Failure> {
         let mut context = values::Context::of(path);
         (key.set)(&mut Self::default(), value, &mut context).map_err(|what| {
             Failure::new(Kind::Arguments, format!("{}: {what}", key.name)).hint(key.takes_hint())
@@ -180,7 +180,7 @@ impl Config {
 
     /// The system prompt that is configured.
     pub(crate) fn system_prompt(&self) -> Result<Option<String>, Failure> {
-        self.system.as_deref().map(input::small_file).transpose()
+        self.system.as_deref().map(files::small_file).transpose()
     }
 
     /// Where everything is kept that the program writes by itself: sessions, the history of the prompt.
@@ -193,9 +193,9 @@ impl Config {
 }
 
 /// A value that does not go with another one.
-struct Clash {
-    name: &'static str,
-    what: String,
+pub(crate) struct Clash {
+    pub(crate) name: &'static str,
+    pub(crate) what: String,
 }
 
 /// Where the file of this user is.
@@ -226,7 +226,7 @@ impl Place {
     pub(crate) fn text(&self) -> Result<Option<String>, Failure> {
         match self.path.metadata() {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !self.is_named => Ok(None),
-            _ => input::small_file(&self.path).map(Some),
+            _ => files::small_file(&self.path).map(Some),
         }
     }
 }

@@ -4,7 +4,6 @@
 //! without a single packet. Only a server without a known model is asked what it has, and only without any key this
 //! machine is looked over for local servers.
 
-pub(crate) mod address;
 mod knock;
 pub(crate) mod local;
 pub(crate) mod provider;
@@ -27,7 +26,7 @@ use crate::arguments::SimulatedLatency;
 use crate::arguments::connection::Wanted;
 use crate::config::{Config, CredentialPlace};
 use crate::error::{Failure, Kind};
-use crate::model;
+use crate::{address, model};
 
 /// The name under which the simulator answers.
 pub(crate) const SIMULATED: &str = "simulated";

@@ -17,7 +17,12 @@ const FINDINGS_SHOWN_MAX: usize = 5;
 pub(crate) fn run(arguments: &arguments::Convert, console: &Console) -> Result<Ending, Failure> {
     output::check_place(arguments.output.as_deref())?;
     let progress = Progress::new(console);
-    let (source, input) = input::conversations(&arguments.source, console, &progress)?;
+    let (source, input) = input::conversations(
+        &arguments.source.file,
+        &arguments.source.from,
+        console,
+        &progress,
+    )?;
     let session = arguments.session.as_deref();
     let (_, conversation) = selection::choose(&source, &input.name, session, "", console)?;
     if conversation.messages.is_empty() {

@@ -15,6 +15,7 @@ use self::script::Script;
 use crate::arguments::Demo;
 use crate::error::{Ending, Failure, Kind};
 use crate::output::{self, Console};
+use crate::terminal;
 use crate::words;
 
 pub(crate) fn run(arguments: &Demo, console: &Console) -> Result<Ending, Failure> {
@@ -96,7 +97,7 @@ fn show(
                 .collect()
         })
         .collect();
-    if console.is_stdout_terminal && table_width(&header, &rows) > output::terminal_width() {
+    if console.is_stdout_terminal && table_width(&header, &rows) > terminal::width() {
         text.push_str(&narrow(&header, &rows));
     } else {
         text.push_str(&console.table(&header, rows));

@@ -10,8 +10,9 @@ use serde::Serialize;
 use crate::arguments::doctor as arguments;
 use crate::config::{self, Config};
 use crate::error::{Ending, Failure};
-use crate::output::{self, Console};
+use crate::output::Console;
 use crate::runtime;
+use crate::terminal;
 
 pub(crate) fn run(arguments: &arguments::Doctor, console: &Console) -> Result<Ending, Failure> {
     let mut findings = Vec::new();
@@ -137,5 +138,5 @@ fn text(findings: &[Finding]) -> String {
             text.push_str(&format!("{:20} -> {advice}\n", ""));
         }
     }
-    output::harmless(&text).into_owned()
+    terminal::harmless(&text).into_owned()
 }

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
 
-use crate::output::Console;
+use crate::quiet;
 
 /// The end of every `--help`: part of the interface, change it with care.
 pub(crate) const EXIT_CODES: &str = "\
@@ -92,6 +92,10 @@ impl Failure {
         self
     }
 
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
@@ -121,33 +125,6 @@ impl Failure {
     /// Nobody reads any more.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         self.kind == Kind::ClosedPipe
-    }
-
-    /// Says it on stderr.
-    pub(crate) fn tell(&self, console: &Console) {
-        if self.is_closed_pipe() {
-            return;
-        }
-        console.error(&self.message);
-        if let Some(hint) = &self.hint {
-            console.hint(hint);
-        }
-        if self.kind == Kind::Bug {
-            console.hint(BUG);
-        }
-    }
-
-    /// Says it on stderr and gives the exit code.
-    pub(crate) fn report(&self, console: &Console) -> ExitCode {
-        self.tell(console);
-        ExitCode::from(match self.kind {
-            Kind::Arguments | Kind::Input => 2,
-            Kind::NothingToDo => 3,
-            Kind::Output => 4,
-            Kind::Unavailable => 5,
-            Kind::Bug => BUG_CODE,
-            Kind::ClosedPipe => 0,
-        })
     }
 }
 
@@ -179,18 +156,19 @@ pub(crate) fn reason(error: &io::Error) -> String {
     })
 }
 
-const BUG: &str = "this is a mistake in throughline; please report it with the command and, if you may share it, the input";
+/// What to do about a bug.
+pub(crate) const BUG_HINT: &str = "this is a mistake in throughline; please report it with the command and, if you may share it, the input";
 
-const BUG_CODE: u8 = 70;
+pub(crate) const BUG_CODE: u8 = 70;
 
 /// A panic is our mistake, and the user is told so in words.
 pub(crate) fn report_panics_as_bugs() {
     std::panic::set_hook(Box::new(|panic| {
         use std::io::Write;
-        crate::chat::quiet::restore();
+        quiet::restore();
         let mut stderr = io::stderr().lock();
         // If even stderr is gone, there is nobody left to tell.
-        let _ = writeln!(stderr, "error: {panic}\nhint: {BUG}");
+        let _ = writeln!(stderr, "error: {panic}\nhint: {BUG_HINT}");
         std::process::exit(BUG_CODE.into());
     }));
 }

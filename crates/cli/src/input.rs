@@ -14,17 +14,14 @@ use flate2::read::MultiGzDecoder;
 use throughline_formats::read;
 use throughline_formats::source::{ReadError, Skipped, Source, SourceText};
 
-use crate::arguments;
 use crate::error::{Failure, Kind, reason};
+use crate::files::unreadable;
 use crate::output::Console;
 use crate::progress::Progress;
 use crate::words;
 
 /// Most bytes of text that are read. Everything is in memory at once, and an endless pipe should end with a sentence.
 const BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
-
-/// Files of settings and memories are smaller than this.
-const SMALL_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// How many skipped places are listed one by one.
 const SKIPPED_SHOWN_MAX: usize = 5;
@@ -97,16 +94,17 @@ pub(crate) fn open(path: &Path, console: &Console, progress: &Progress) -> Resul
     )
 }
 
-/// Reads all conversations and tells what was skipped.
+/// Reads all conversations of the file and reports what was skipped; `from` is the name of a format or `auto`.
 pub(crate) fn conversations(
-    arguments: &arguments::Source,
+    path: &Path,
+    from: &str,
     console: &Console,
     progress: &Progress,
 ) -> Result<(Source, Input), Failure> {
-    let input = open(&arguments.file, console, progress)?;
+    let input = open(path, console, progress)?;
     progress.working("reading the conversations", input.text.text.len());
-    let read = read::read(&input.text, Some(&arguments.from))
-        .map_err(|error| no_conversation(&input, &error))?;
+    let read =
+        read::read(&input.text, Some(from)).map_err(|error| no_conversation(&input, &error))?;
     progress.finish();
     for warning in &input.warnings {
         console.warning(warning);
@@ -160,45 +158,6 @@ fn no_conversation(input: &Input, error: &ReadError) -> Failure {
 fn is_binary(text: &SourceText) -> bool {
     let repaired: usize = text.skipped.iter().map(|piece| piece.bytes).sum();
     repaired * 50 > text.text.len()
-}
-
-/// A settings file or a memory.
-pub(crate) fn small_file(path: &Path) -> Result<String, Failure> {
-    // Standard input is for the conversation.
-    let metadata = path
-        .metadata()
-        .map_err(|error| match unreadable(path, &error) {
-            failure if error.kind() == io::ErrorKind::NotFound => failure.hint("check the path"),
-            failure => failure,
-        })?;
-    if metadata.is_dir() {
-        return Err(
-            Failure::new(Kind::Input, format!("{} is a folder", path.display()))
-                .hint("give a file"),
-        );
-    }
-    let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(SMALL_BYTES_MAX + 1).read_to_end(&mut bytes))
-        .map_err(|error| unreadable(path, &error))?;
-    if bytes.len() as u64 > SMALL_BYTES_MAX {
-        return Err(Failure::new(
-            Kind::Input,
-            format!("{} has more than {SMALL_BYTES_MAX} bytes", path.display()),
-        ));
-    }
-    String::from_utf8(bytes)
-        .map(|text| {
-            text.strip_prefix('\u{feff}')
-                .map(str::to_owned)
-                .unwrap_or(text)
-        })
-        .map_err(|_| {
-            Failure::new(
-                Kind::Input,
-                format!("{} is not text in UTF-8", path.display()),
-            )
-        })
 }
 
 fn stream(
@@ -301,29 +260,6 @@ impl<R: Read> Read for Watched<'_, R> {
         let count = self.inner.read(buffer)?;
         self.progress.read(count);
         Ok(count)
-    }
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> Failure {
-    let name = path.display();
-    match error.kind() {
-        io::ErrorKind::NotFound => {
-            let failure = Failure::new(Kind::Input, format!("there is no file {name}"));
-            match path.parent() {
-                Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => failure.hint(
-                    format!("the folder {} does not exist either", folder.display()),
-                ),
-                _ => failure.hint("check the path; `-` reads standard input"),
-            }
-        }
-        io::ErrorKind::PermissionDenied => {
-            Failure::new(Kind::Input, format!("{name} may not be read"))
-                .hint(format!("see who may: ls -l {name}"))
-        }
-        _ => Failure::new(
-            Kind::Input,
-            format!("{name}: cannot be read: {}", reason(error)),
-        ),
     }
 }
 

@@ -4,6 +4,7 @@
 //! file for each command; [`input`] gets at the conversations, [`selection`] picks the one that is meant, [`output`]
 //! writes, [`error`] ends with a sentence, a hint and an exit code.
 
+mod address;
 mod arguments;
 mod chat;
 mod check;
@@ -15,22 +16,28 @@ mod convert;
 mod demo;
 mod doctor;
 mod error;
+mod files;
 mod formats;
 mod input;
 mod inspect;
 mod listening;
 mod man;
+mod markdown;
 mod model;
 mod models;
 mod output;
 mod progress;
+mod quiet;
 mod runtime;
 mod selection;
 mod serve;
 mod sessions;
+mod settings;
 mod simulate;
 mod spending;
 mod storage;
+mod terminal;
+mod tokens;
 mod words;
 
 use std::process::ExitCode;
@@ -55,7 +62,7 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::run(arguments, &console),
         Command::Convert(arguments) => convert::run(arguments, &console),
         Command::Sessions(arguments) => sessions::run(arguments, &console),
-        Command::Config(arguments) => config::command::run(arguments, &console),
+        Command::Config(arguments) => settings::run(arguments, &console),
         Command::Doctor(arguments) => doctor::run(arguments, &console),
         Command::Models(arguments) => models::run(arguments, &console),
         Command::Serve(arguments) => serve::run(arguments, &console),
@@ -67,6 +74,6 @@ fn main() -> ExitCode {
     };
     match ending {
         Ok(ending) => ending.code(),
-        Err(failure) => failure.report(&console),
+        Err(failure) => console.report(&failure),
     }
 }

@@ -7,7 +7,7 @@ use throughline_transcript::tokens::Counter;
 
 use crate::arguments::ModelChoice;
 use crate::error::{Failure, Kind};
-use crate::input;
+use crate::files;
 use crate::output::Console;
 
 /// The embedded catalogue, with the user's file over it.
@@ -15,7 +15,7 @@ pub(crate) fn catalogue(file: Option<&Path>) -> Result<Catalogue, Failure> {
     let Some(path) = file else {
         return Ok(Catalogue::embedded().clone());
     };
-    let toml = input::small_file(path)?;
+    let toml = files::small_file(path)?;
     Catalogue::with_overrides(&toml).map_err(|error| {
         Failure::new(Kind::Arguments, error.to_string())
             .at(path.display())

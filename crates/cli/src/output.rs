@@ -6,43 +6,19 @@
 //! A file is written beside its place, flushed to the disk and moved there in one step, so that neither a full disk nor
 //! Ctrl-C leaves half a file. It belongs to the user alone: memories and transcripts are private.
 
-use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle, presets};
-use termimad::MadSkin;
 
-use crate::config::Colours;
-use crate::error::{Failure, Kind};
-
-/// Text for people is no wider than this, in columns.
-const WIDTH_MAX: usize = 110;
-
-/// What the terminal can show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Look {
-    pub(crate) columns: usize,
-    pub(crate) rows: usize,
-    /// Without colours the text is shown as it is, and only wrapped.
-    pub(crate) has_colours: bool,
-    /// Whether lines and dots can be drawn with more than ASCII.
-    pub(crate) has_unicode: bool,
-}
-
-impl Look {
-    /// The least that can be relied on.
-    pub(crate) const PLAIN: Self = Self {
-        columns: 80,
-        rows: 24,
-        has_colours: false,
-        has_unicode: false,
-    };
-}
+use crate::error::{BUG_CODE, BUG_HINT, Failure, Kind};
+use crate::markdown::Rendering;
+use crate::terminal::{self, Colours, Look, harmless};
 
 /// What is known about the streams.
 #[derive(Clone, Debug)]
@@ -94,10 +70,10 @@ impl Console {
     /// What can be drawn on standard output; nothing in a pipe, and in a terminal that cannot move its cursor.
     pub(crate) fn look(&self) -> Option<Look> {
         (self.is_stdout_terminal && self.has_cursor).then(|| {
-            let (columns, rows) = termimad::terminal_size();
+            let (columns, rows) = terminal::size();
             Look {
-                columns: usize::from(columns).max(20),
-                rows: usize::from(rows).max(2),
+                columns: columns.max(20),
+                rows: rows.max(2),
                 has_colours: self.stdout_has_colours,
                 has_unicode: self.has_unicode,
             }
@@ -118,6 +94,33 @@ impl Console {
 
     pub(crate) fn note(&self, text: &str) {
         self.say("note", None, text);
+    }
+
+    /// A failure with its hints on standard error.
+    pub(crate) fn failure(&self, failure: &Failure) {
+        if failure.is_closed_pipe() {
+            return;
+        }
+        self.error(failure.message());
+        if let Some(hint) = failure.advice() {
+            self.hint(hint);
+        }
+        if failure.kind() == Kind::Bug {
+            self.hint(BUG_HINT);
+        }
+    }
+
+    /// Reports the failure that ends the program, and returns its exit code.
+    pub(crate) fn report(&self, failure: &Failure) -> ExitCode {
+        self.failure(failure);
+        ExitCode::from(match failure.kind() {
+            Kind::Arguments | Kind::Input => 2,
+            Kind::NothingToDo => 3,
+            Kind::Output => 4,
+            Kind::Unavailable => 5,
+            Kind::Bug => BUG_CODE,
+            Kind::ClosedPipe => 0,
+        })
     }
 
     /// One line about the work that was done, for those who watch.
@@ -171,14 +174,14 @@ impl Console {
         if !self.is_stdout_terminal {
             return write_stdout(markdown.as_bytes());
         }
-        let skin = if self.stdout_has_colours {
-            MadSkin::default()
-        } else {
-            MadSkin::no_style()
-        };
-        let shown = skin
-            .text(&harmless(markdown), Some(terminal_width()))
-            .to_string();
+        let (_, rows) = terminal::size();
+        let mut rendering = Rendering::new(Look {
+            columns: terminal::width(),
+            rows,
+            has_colours: self.stdout_has_colours,
+            has_unicode: self.has_unicode,
+        });
+        let shown = rendering.push(markdown) + &rendering.end();
         write_stdout(shown.as_bytes())
     }
 
@@ -249,7 +252,7 @@ fn table(header: &[&str], rows: Vec<Vec<String>>, drawn: Drawn) -> String {
         table
             .load_style(under_the_header(stroke))
             .set_content_arrangement(ContentArrangement::Dynamic)
-            .set_width(u16::try_from(terminal_width()).unwrap_or(80));
+            .set_width(u16::try_from(terminal::width()).unwrap_or(80));
     } else {
         table.load_style(presets::NOTHING);
     }
@@ -286,26 +289,6 @@ fn table(header: &[&str], rows: Vec<Vec<String>>, drawn: Drawn) -> String {
     text.truncate(text.trim_end().len());
     text.push('\n');
     text
-}
-
-/// Columns of the terminal, at most [`WIDTH_MAX`].
-pub(crate) fn terminal_width() -> usize {
-    let (columns, _) = termimad::terminal_size();
-    usize::from(columns).clamp(20, WIDTH_MAX)
-}
-
-/// The text without what could steer a terminal: transcripts hold whatever tools have printed, escape sequences included.
-pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    let is_steering = |c: char| {
-        c.is_control() && !matches!(c, '\n' | '\t')
-            // What shows text in another order than it has.
-            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    if text.contains(is_steering) {
-        Cow::Owned(text.replace(is_steering, ""))
-    } else {
-        Cow::Borrowed(text)
-    }
 }
 
 fn write_stdout(bytes: &[u8]) -> Result<(), Failure> {
@@ -466,14 +449,6 @@ fn clean_up_on_interrupt() {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_steers_a_terminal_is_taken_out() {
-        let check = |text: &str, expected: &str| assert_eq!(harmless(text), expected, "{text:?}");
-        check("a\u{202e}b\u{2066}c\u{200f}", "abc\u{200f}");
-        check("plain\n\ttext", "plain\n\ttext");
-        check("\u{1b}]0;title\u{7}\u{1b}[2Jx\r\u{9b}1A", "]0;title[2Jx1A");
-    }
 
     #[test]
     fn plain_tables_have_columns_without_frames() {

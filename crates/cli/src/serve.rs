@@ -21,8 +21,8 @@ use throughline_transcript::wire::Wire;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::address::{Fault, fault};
 use crate::arguments::serve::{ModeChoice, Proxying, Serve};
-use crate::connect::address::{Fault, fault};
 use crate::connect::provider::Provider;
 use crate::error::{Ending, Failure, Kind, reason};
 use crate::listening::Endings;

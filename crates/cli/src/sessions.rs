@@ -14,6 +14,7 @@ use crate::arguments::sessions::{self as arguments, Action};
 use crate::config::Config;
 use crate::error::{Ending, Failure, Kind, chain};
 use crate::output::{self, Console};
+use crate::terminal;
 use crate::{runtime, storage, words};
 
 pub(crate) fn run(arguments: &arguments::Sessions, console: &Console) -> Result<Ending, Failure> {
@@ -119,7 +120,7 @@ async fn list(
         });
     }
     for damaged in &damaged {
-        console.warning(&output::harmless(&storage::of(damaged)));
+        console.warning(&terminal::harmless(&storage::of(damaged)));
     }
     if all.is_empty() {
         console.note("there is no session yet; `throughline chat` begins one");
@@ -142,7 +143,7 @@ async fn list(
         })
         .collect();
     let header = ["id", "changed", "title", "model", "messages", "tokens"];
-    console.print(&output::harmless(&console.table(&header, rows)))?;
+    console.print(&terminal::harmless(&console.table(&header, rows)))?;
     if shown < all.len() {
         console.summary(&format!(
             "{} more; --limit {} lists them all",
@@ -226,5 +227,5 @@ async fn search(
         .map(|hit| vec![short(&hit.session), place(hit.place), hit.snippet])
         .collect();
     let table = console.table(&["session", "place", "text"], rows);
-    console.print(&output::harmless(&table))
+    console.print(&terminal::harmless(&table))
 }

@@ -13,6 +13,8 @@ mod chat;
 mod killed;
 #[path = "cli/local.rs"]
 mod local;
+#[path = "cli/modules.rs"]
+mod modules;
 #[path = "cli/proxied.rs"]
 mod proxied;
 #[path = "cli/pty.rs"]

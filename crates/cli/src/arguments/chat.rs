@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::connection::Wanted;
-use crate::config;
+use crate::terminal::Thinking;
 
 /// Talk with a model, past its context window
 ///
@@ -88,25 +88,4 @@ pub(crate) struct Chat {
 
     #[command(flatten)]
     pub(crate) wanted: Wanted,
-}
-
-/// How thinking is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Thinking {
-    /// As text
-    Show,
-    /// Less bright than text
-    Dim,
-    /// Not at all
-    Hide,
-}
-
-impl From<Thinking> for config::Thinking {
-    fn from(thinking: Thinking) -> Self {
-        match thinking {
-            Thinking::Show => Self::Show,
-            Thinking::Dim => Self::Dim,
-            Thinking::Hide => Self::Hide,
-        }
-    }
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use throughline_transcript::cut::Tail;
 
-use super::tokens::{TOKENS_MAX, tokens};
 use super::{ModelChoice, Source, wires_parser};
+use crate::tokens::{TOKENS_MAX, tokens};
 
 /// Write the memory of a session
 ///

@@ -6,8 +6,8 @@ use clap::Args;
 use clap::builder::TypedValueParser;
 use throughline_transcript::wire::Wire;
 
-use super::tokens::window;
 use super::{SimulatedLatency, wires_parser};
+use crate::tokens::window;
 
 /// What is wanted of a connection, before what is configured.
 #[derive(Args, Clone, Debug, Default)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::tokens::window;
+use crate::tokens::window;
 
 /// How a proxy treats what passes through it.
 #[derive(Args, Clone, Debug, Default)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use throughline_simulator::Faults;
 
-use super::tokens::window;
+use crate::tokens::window;
 
 /// Play a provider, to try programs against without a key
 ///

@@ -10,13 +10,14 @@ use throughline::transcript::message::Role;
 use throughline::{Search, Session};
 
 use super::commands::{self, Command};
-use super::markdown::Rendering;
 use super::meter::{price, short};
 use super::talk::{Said, nothing_said, of_session};
 use super::{Conversation, Then, interrupted, nothing_open};
 use crate::error::{Failure, Kind};
+use crate::markdown::Rendering;
 use crate::output;
 use crate::spending::{self, Spending};
+use crate::terminal;
 use crate::words;
 
 /// Hits that are shown.
@@ -164,7 +165,7 @@ impl Conversation<'_> {
             let list: String = pins
                 .iter()
                 .enumerate()
-                .map(|(at, pin)| format!("{:>3}  {}\n", at + 1, output::harmless(&pin.text)))
+                .map(|(at, pin)| format!("{:>3}  {}\n", at + 1, terminal::harmless(&pin.text)))
                 .collect();
             return self.screen.write(&list);
         };
@@ -198,7 +199,10 @@ impl Conversation<'_> {
                 Place::Superseded { .. } => "taken back".to_owned(),
                 Place::Memory { version } => format!("memory {version}"),
             };
-            list.push_str(&format!("{place:<12} {}\n", output::harmless(&hit.snippet)));
+            list.push_str(&format!(
+                "{place:<12} {}\n",
+                terminal::harmless(&hit.snippet)
+            ));
         }
         self.document(&list)
     }

@@ -8,12 +8,12 @@ use throughline::transcript::message::{ToolCall, ToolInput};
 use throughline::transcript::request::message::ToolOutput;
 use throughline::transcript::usage::Usage;
 
-use super::markdown::Rendering;
 use super::preview;
 use super::screen::Screen;
-use crate::config::Thinking;
+use crate::markdown::Rendering;
+
 use crate::error::Failure;
-use crate::output::{Look, harmless};
+use crate::terminal::{Look, Thinking, harmless};
 use crate::words;
 
 /// Columns that the arguments of a call may take.

@@ -2,8 +2,8 @@
 
 use throughline::engine::SessionStatus;
 
-use super::markdown::columns_of;
-use crate::output::Look;
+use crate::markdown::columns_of;
+use crate::terminal::Look;
 
 /// Columns of the bar.
 const BAR: u64 = 20;

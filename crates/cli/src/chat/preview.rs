@@ -3,7 +3,7 @@
 use throughline::memory::redact::Redactor;
 use throughline::transcript::message::{ToolCall, ToolInput};
 
-use crate::output::{Look, harmless};
+use crate::terminal::{Look, harmless};
 
 /// Lines that are taken away, and lines that are added, that are shown.
 const LINES_MAX: usize = 12;

@@ -16,7 +16,8 @@ use super::{interrupted, of_agent};
 use crate::arguments::chat::Chat;
 use crate::config::Config;
 use crate::error::{Ending, Failure, Kind, reason};
-use crate::output::{Console, harmless};
+use crate::output::Console;
+use crate::terminal::harmless;
 
 /// What is read from a pipe, bytes.
 const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;

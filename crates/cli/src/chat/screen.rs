@@ -2,9 +2,10 @@
 
 use anstyle::Style;
 
-use super::markdown::columns_of;
 use crate::error::Failure;
-use crate::output::{Console, Look, harmless};
+use crate::markdown::columns_of;
+use crate::output::Console;
+use crate::terminal::{Look, harmless};
 
 /// Where a chat is shown.
 #[derive(Clone, Debug)]

@@ -25,7 +25,7 @@ use crate::connect::{Connection, ConnectionKind, SIMULATED, connect};
 use crate::error::{Failure, Kind, chain};
 use crate::output::Console;
 use crate::sessions::archive;
-use crate::{input, storage, words};
+use crate::{files, storage, words};
 
 /// Characters of a title.
 const TITLE_MAX: usize = 60;
@@ -315,7 +315,7 @@ impl<'a> Talk<'a> {
     /// An agent that can be started or gone on with.
     fn builder(&self, first: &str) -> Result<AgentBuilder, Failure> {
         let system = match &self.arguments.system {
-            Some(path) => Some(input::small_file(path)?),
+            Some(path) => Some(files::small_file(path)?),
             None => self.config.system_prompt()?,
         };
         let mut session = self.session_builder(first);

@@ -8,8 +8,9 @@ use throughline::engine::{Mark, Mode};
 use throughline_transcript::wire::Wire;
 use toml_edit::Value;
 
-use crate::arguments::tokens::{self as typed, TOKENS_MAX, WINDOW_MIN};
-use crate::connect::address;
+use crate::address;
+use crate::terminal::{Colours, Thinking};
+use crate::tokens::{self as typed, TOKENS_MAX, WINDOW_MIN};
 
 /// Where the key of the provider is. The key itself is never in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,28 +41,6 @@ pub(crate) enum StoreKind {
     Sqlite,
     /// In a folder for each, readable by people.
     Files,
-}
-
-/// What is shown of a model's thinking.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Thinking {
-    /// As its answers.
-    Show,
-    /// Less bright than its answers.
-    #[default]
-    Dim,
-    /// Nothing but that it thinks.
-    Hide,
-}
-
-/// Whether there are colours.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Colours {
-    /// In a terminal that has them, unless `NO_COLOR` is set.
-    #[default]
-    Auto,
-    Always,
-    Never,
 }
 
 /// A mark: a share of the usable window, or a size of the whole context.

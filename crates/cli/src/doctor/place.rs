@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use super::Finding;
 use crate::config::{Config, StoreKind};
 use crate::error::reason;
-use crate::output::{self, Console};
+use crate::output::Console;
+use crate::terminal;
 use crate::{storage, words};
 
 /// With less, not even a few sessions have room.
@@ -162,7 +163,7 @@ pub(super) fn terminal(console: &Console) -> Finding {
     if !console.is_stdout_terminal {
         return Finding::ok("terminal", "none: output goes into a file or a pipe");
     }
-    let width = output::terminal_width();
+    let width = terminal::width();
     let characters = ["LC_ALL", "LC_CTYPE", "LANG"]
         .iter()
         .filter_map(|name| env::var(name).ok())

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use throughline_formats::source::SourceText;
 use throughline_transcript::json::Raw;
 
-use super::{BYTES_MAX, Input, modified, unreadable};
+use super::{BYTES_MAX, Input, modified};
 use crate::error::{Failure, Kind};
+use crate::files::unreadable;
 use crate::words;
 
 /// How many files of a folder that cannot be read as a whole are named.

@@ -1,8 +1,9 @@
 //! The report for people.
 
 use super::report::{Report, Session};
-use crate::output::{Console, harmless};
+use crate::output::Console;
 use crate::selection;
+use crate::terminal::harmless;
 use crate::words::{counted, number};
 
 /// How many conversations are listed.

@@ -7,7 +7,8 @@ use throughline_transcript::catalogue::Model;
 use crate::config::Config;
 use crate::connect::{self, SIMULATED};
 use crate::error::{Ending, Failure, Kind};
-use crate::output::{self, Console};
+use crate::output::Console;
+use crate::terminal;
 use crate::{arguments, runtime, words};
 
 pub(super) fn run(arguments: &arguments::Models, console: &Console) -> Result<Ending, Failure> {
@@ -54,7 +55,7 @@ pub(super) fn run(arguments: &arguments::Models, console: &Console) -> Result<En
             .map(|model| row(model, known(model)))
             .collect();
         let header = ["model", "window", "output", "known as", "window known"];
-        console.print(&output::harmless(&console.table(&header, rows)))?;
+        console.print(&terminal::harmless(&console.table(&header, rows)))?;
     }
     Ok(Ending::Done)
 }

@@ -8,9 +8,9 @@ use throughline_proxy::Config;
 use throughline_proxy::config::{Mode, Route, Tenants};
 use throughline_transcript::check::Profile;
 
-use crate::arguments::tokens::WINDOW_MIN;
 use crate::error::{Failure, Kind};
-use crate::{input, model};
+use crate::tokens::WINDOW_MIN;
+use crate::{files, model};
 
 /// What can stand in it. Everything may be left out.
 #[derive(Debug, Default, Deserialize)]
@@ -54,7 +54,7 @@ struct LimitSettings {
 
 /// Reads it.
 pub(super) fn read(path: &Path) -> Result<Settings, Failure> {
-    let text = input::small_file(path)?;
+    let text = files::small_file(path)?;
     toml_edit::de::from_str(&text).map_err(|error| {
         let place = error.span().map(|span| {
             text.get(..span.start)

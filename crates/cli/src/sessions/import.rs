@@ -29,7 +29,12 @@ pub(super) async fn run(
     console: &Console,
 ) -> Result<(), Failure> {
     let progress = Progress::new(console);
-    let (source, input) = input::conversations(&arguments.source, console, &progress)?;
+    let (source, input) = input::conversations(
+        &arguments.source.file,
+        &arguments.source.from,
+        console,
+        &progress,
+    )?;
     let wanted = arguments.session.as_deref();
     let (_, conversation) = selection::choose(&source, &input.name, wanted, "", console)?;
     if conversation.messages.is_empty() {

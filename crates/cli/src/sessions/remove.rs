@@ -150,7 +150,7 @@ async fn line(session: &SessionInfo, store: &dyn Store) -> Result<String, Failur
         "{}  {}  {}",
         ids.of(&session.id),
         words::minute(session.updated_ms).unwrap_or_default(),
-        crate::output::harmless(&title)
+        crate::terminal::harmless(&title)
     ))
 }
 

@@ -9,8 +9,9 @@ use throughline_transcript::message::{Content, Message};
 use super::{Entry, archive};
 use crate::arguments::sessions as arguments;
 use crate::error::{Failure, Kind};
-use crate::output::{self, Console};
+use crate::output::Console;
 use crate::spending::{self, Spending};
+use crate::terminal;
 use crate::{storage, words};
 
 /// How many of the last events are shown, unless all are asked for.
@@ -43,7 +44,7 @@ pub(super) async fn run(
         let message = message.map_err(storage::failure)?;
         let text = String::from_utf8_lossy(&message.original).into_owned();
         // For programs it is what was received, byte for byte; a terminal must not be steered by it.
-        return console.print(&format!("{}\n", output::harmless(&text)));
+        return console.print(&format!("{}\n", terminal::harmless(&text)));
     }
     let loaded = store.load(&session.id).await.map_err(storage::failure)?;
     let messages = match arguments.messages || arguments.json {
@@ -60,7 +61,7 @@ pub(super) async fn run(
     if arguments.json {
         return console.print_json(&Report::of(&shown));
     }
-    console.print(&output::harmless(&shown.text(arguments, console)))?;
+    console.print(&terminal::harmless(&shown.text(arguments, console)))?;
     match shown.memory() {
         Some(memory) => console.print_markdown(&format!("\n{memory}")),
         None => Ok(()),
@@ -197,7 +198,7 @@ impl Shown {
             spending("conversation", &usage.main),
             spending("memories", &usage.update),
         ];
-        let columns = console.is_stdout_terminal.then(output::terminal_width);
+        let columns = console.is_stdout_terminal.then(terminal::width);
         spending::text(&rows, columns, console)
     }
 

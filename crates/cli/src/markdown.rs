@@ -9,7 +9,7 @@ mod inline;
 use anstyle::{AnsiColor, Style};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::output::{Look, harmless};
+use crate::terminal::{Look, harmless};
 
 /// Lines longer than that are broken, bytes: a line is drawn again whenever more of it comes.
 const LINE_BYTES_MAX: usize = 4_000;

@@ -7,7 +7,7 @@ pub(crate) const TOKENS_MAX: usize = 100_000_000;
 pub(crate) const WINDOW_MIN: usize = 1000;
 
 /// Windows from a thousand tokens on.
-pub(super) fn window(text: &str) -> Result<u64, String> {
+pub(crate) fn window(text: &str) -> Result<u64, String> {
     match tokens(text) {
         Some(count) if count < WINDOW_MIN => {
             Err(format!("a window has at least {WINDOW_MIN} tokens"))

@@ -3,12 +3,13 @@
 use serde::Serialize;
 use toml_edit::{Array, DocumentMut, Value};
 
-use super::keys::{KEYS, Key, Takes};
-use super::{Config, Place, keys, unknown};
 use crate::arguments::config::{self as arguments, Action};
+use crate::config::keys::{self, KEYS, Key, Takes};
+use crate::config::{Config, Place, unknown};
 use crate::error::{Ending, Failure, Kind};
 use crate::output::{self, Console};
 use crate::storage;
+use crate::terminal;
 
 pub(crate) fn run(arguments: &arguments::Config, console: &Console) -> Result<Ending, Failure> {
     let place = Place::from_environment()?;
@@ -83,7 +84,7 @@ fn show(place: &Place, is_json: bool, console: &Console) -> Result<(), Failure> 
     console.print(&format!(
         "{}{state}\n\n{}",
         place.path.display(),
-        output::harmless(&console.table(&["key", "value", "what it is"], cells))
+        terminal::harmless(&console.table(&["key", "value", "what it is"], cells))
     ))
 }
 
