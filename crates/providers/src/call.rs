@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures::{FutureExt as _, Stream, StreamExt as _};
+use futures_util::{FutureExt as _, Stream, StreamExt as _};
 use http::HeaderMap;
 use throughline_transcript::wire::Wire;
 use tokio::time::Instant;
@@ -36,7 +36,7 @@ impl Call {
             has_delivered: false,
         };
         Self {
-            events: Box::pin(futures::stream::unfold(progress, Progress::step)),
+            events: Box::pin(futures_util::stream::unfold(progress, Progress::step)),
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use futures::StreamExt as _;
+use futures_util::StreamExt as _;
 use http::{HeaderMap, Method, Uri};
 use throughline_transcript::wire::Wire;
 use tokio::time::{Instant, sleep, timeout};

@@ -44,7 +44,7 @@
 //!         _request: http::Request<Bytes>,
 //!     ) -> Result<http::Response<BodyStream>, TransportError> {
 //!         let answer = r#"{"content":[{"type":"text","text":"Hello!"}],"stop_reason":"end_turn"}"#;
-//!         let body = futures::stream::iter([Ok(Bytes::from(answer))]);
+//!         let body = futures_util::stream::iter([Ok(Bytes::from(answer))]);
 //!         Ok(http::Response::new(Box::pin(body)))
 //!     }
 //! }

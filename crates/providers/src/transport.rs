@@ -10,7 +10,7 @@ use std::pin::Pin;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
-use futures::{Stream, StreamExt as _};
+use futures_util::{Stream, StreamExt as _};
 
 pub use http_transport::{HttpTransport, HttpTransportBuilder};
 

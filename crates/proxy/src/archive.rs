@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures::future::join_all;
+use futures_util::future::join_all;
 use throughline::driver;
 use throughline_engine::Time;
 use throughline_store::{Change, NewSession, SessionId, Store, StoreError, Writer};

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::StreamExt as _;
+use futures_util::StreamExt as _;
 use throughline_providers::transport::BodyStream;
 use tokio::time::{Instant, Sleep};
 
@@ -154,7 +154,7 @@ impl Drop for Tap {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use futures::stream;
+    use futures_util::stream;
     use http_body_util::BodyExt as _;
     use throughline_providers::transport::{TransportError, TransportErrorKind};
 

@@ -6,19 +6,16 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::response::{IntoResponse, Response};
-use axum::serve::Listener;
 use bytes::Bytes;
 use bytestring::ByteString;
-use futures::stream;
-use http::{HeaderMap, StatusCode};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use futures_util::stream;
+use http::{HeaderMap, Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::service::TowerToHyperService;
 use serde_json::{Map, Value, json};
 use throughline_transcript::json::{Raw, write_string};
 use tokio::net::{TcpListener, TcpStream};
@@ -48,6 +45,8 @@ const RECORDED_HEADERS: &[&str] = &[
 /// Beginning of the names with which SDKs say what they are; they are recorded too.
 const RECORDED_PREFIX: &str = "x-stainless-";
 
+/// After a failure to accept a connection, such as too many open files.
+const ACCEPT_WAIT: Duration = Duration::from_secs(1);
 /// Between the last bytes and the cut.
 const CUT_AFTER: Duration = Duration::from_millis(20);
 
@@ -91,7 +90,10 @@ impl Recording {
     }
 }
 
-struct Served {
+/// The body of an answer. An error in it makes the server close the connection.
+type Body = UnsyncBoxBody<Bytes, io::Error>;
+
+struct Service {
     provider: SimulatedProvider,
     recording: Option<Recording>,
     shutdown: CancellationToken,
@@ -101,34 +103,51 @@ struct Served {
 ///
 /// A client may close its side of a connection when it has sent its request, and is answered nevertheless.
 pub async fn serve(
-    mut listener: TcpListener,
+    listener: TcpListener,
     provider: SimulatedProvider,
     recording: Option<Recording>,
     shutdown: CancellationToken,
 ) {
-    let app = Router::new().fallback(answer).with_state(Arc::new(Served {
+    let service = Arc::new(Service {
         provider,
         recording,
         shutdown: shutdown.clone(),
-    }));
+    });
     let connections = TaskTracker::new();
     loop {
-        let (stream, _) = tokio::select! {
-            accepted = Listener::accept(&mut listener) => accepted,
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
             () = shutdown.cancelled() => break,
         };
-        connections.spawn(connected(stream, app.clone(), shutdown.clone()));
+        match accepted {
+            Ok((stream, _)) => {
+                connections.spawn(serve_connection(stream, service.clone()));
+            }
+            Err(error) if is_of_the_connection(&error) => {}
+            Err(_) => tokio::time::sleep(ACCEPT_WAIT).await,
+        }
     }
     connections.close();
     connections.wait().await;
 }
 
-/// All requests of one connection.
-async fn connected(stream: TcpStream, app: Router, shutdown: CancellationToken) {
+/// Whether only the connection failed that was about to be accepted.
+fn is_of_the_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+    )
+}
+
+/// Answers all requests of one connection.
+async fn serve_connection(stream: TcpStream, service: Arc<Service>) {
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().half_close(true);
-    let service = TowerToHyperService::new(app);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let shutdown = service.shutdown.clone();
+    let answer = service_fn(move |request| answer(service.clone(), request));
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), answer));
     // How a connection ends is the client's affair.
     let _ = tokio::select! {
         ended = connection.as_mut() => ended,
@@ -140,59 +159,56 @@ async fn connected(stream: TcpStream, app: Router, shutdown: CancellationToken) 
 }
 
 async fn answer(
-    State(served): State<Arc<Served>>,
-    request: Request,
-) -> Result<Response, Infallible> {
+    service: Arc<Service>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Infallible> {
     let (head, body) = request.into_parts();
-    let at = served.provider.now();
+    let at = service.provider.now();
     let collected = Limited::new(body, BODY_BYTES_MAX).collect().await;
     // What is larger is not read to its end; one byte too many says the same.
     let body = match collected {
         Ok(collected) => collected.to_bytes(),
         Err(error) if !error.is::<LengthLimitError>() => {
             // The client ended its body early, or it is no HTTP.
-            return Ok(StatusCode::BAD_REQUEST.into_response());
+            let mut response = Response::new(whole(Bytes::new()));
+            *response.status_mut() = StatusCode::BAD_REQUEST;
+            return Ok(response);
         }
         Err(_) => {
-            let exchange = served
+            let exchange = service
                 .provider
                 .with(|simulator| simulator.too_large(at, head.uri.path(), &head.headers));
-            return Ok(respond(&served, Instant::now(), exchange));
+            return Ok(respond(&service, Instant::now(), exchange));
         }
     };
-    if let Some(recording) = &served.recording {
+    if let Some(recording) = &service.recording {
         recording.write(&line(at, head.uri.path(), &head.headers, &body));
     }
     let start = Instant::now();
-    let exchange = served
+    let exchange = service
         .provider
-        .exchange(http::Request::from_parts(head, body));
+        .exchange(Request::from_parts(head, body));
     tokio::select! {
         () = tokio::time::sleep_until(start + exchange.head_after) => {}
-        () = served.shutdown.cancelled() => {}
+        () = service.shutdown.cancelled() => {}
     }
-    Ok(respond(&served, start, exchange))
+    Ok(respond(&service, start, exchange))
 }
 
-fn respond(served: &Arc<Served>, start: Instant, exchange: Exchange) -> Response {
+fn respond(service: &Service, start: Instant, exchange: Exchange) -> Response<Body> {
     // A body that is there as a whole is sent with its length.
-    let whole = exchange.pieces.len() == 1
+    let is_whole = exchange.pieces.len() == 1
         && exchange.ending == Ending::Complete
         && exchange.finished_after() <= exchange.head_after;
-    let body = if whole {
-        Body::from(
-            exchange
-                .pieces
-                .into_iter()
-                .next()
-                .map_or_else(Bytes::new, |piece| piece.bytes),
-        )
+    let body = if is_whole {
+        let piece = exchange.pieces.into_iter().next();
+        whole(piece.map_or_else(Bytes::new, |piece| piece.bytes))
     } else {
         paced(
             start,
             exchange.pieces,
             exchange.ending,
-            served.shutdown.clone(),
+            service.shutdown.clone(),
         )
     };
     let mut response = Response::new(body);
@@ -201,10 +217,16 @@ fn respond(served: &Arc<Served>, start: Instant, exchange: Exchange) -> Response
     response
 }
 
-/// The pieces, each at its time. An error in the body makes the server close the connection.
+fn whole(bytes: Bytes) -> Body {
+    Full::new(bytes)
+        .map_err(|never: Infallible| match never {})
+        .boxed_unsync()
+}
+
+/// The pieces, each at its time.
 fn paced(start: Instant, pieces: Vec<Piece>, ending: Ending, shutdown: CancellationToken) -> Body {
     let state = (pieces.into_iter(), Some(ending), shutdown);
-    Body::from_stream(stream::unfold(state, move |state| async move {
+    let frames = stream::unfold(state, move |state| async move {
         let (mut pieces, mut ending, shutdown) = state;
         let cut = || io::Error::new(io::ErrorKind::ConnectionReset, "the connection is cut");
         if let Some(piece) = pieces.next() {
@@ -213,7 +235,7 @@ fn paced(start: Instant, pieces: Vec<Piece>, ending: Ending, shutdown: Cancellat
                 () = tokio::time::sleep_until(at) => {}
                 () = shutdown.cancelled() => return Some((Err(cut()), (Vec::new().into_iter(), None, shutdown))),
             }
-            return Some((Ok(piece.bytes), (pieces, ending, shutdown)));
+            return Some((Ok(Frame::data(piece.bytes)), (pieces, ending, shutdown)));
         }
         match ending.take()? {
             Ending::Complete => None,
@@ -227,7 +249,8 @@ fn paced(start: Instant, pieces: Vec<Piece>, ending: Ending, shutdown: Cancellat
                 Some((Err(cut()), (pieces, None, shutdown)))
             }
         }
-    }))
+    });
+    BodyExt::boxed_unsync(StreamBody::new(frames))
 }
 
 /// One line of the recording.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::stream;
+use futures_util::stream;
 use http::{Request, Response};
 use throughline_providers::transport::{BodyStream, Transport, TransportError, TransportErrorKind};
 use tokio::time::Instant;

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use throughline::{Session, TurnEvent, futures::StreamExt};
+//! use throughline::{Session, TurnEvent, futures_util::StreamExt};
 //! use throughline_providers::client::Client;
 //! use throughline_providers::credential::Credential;
 //! use throughline_simulator::{Options, SimulatedProvider};
@@ -55,7 +55,7 @@ pub mod hooks;
 mod session;
 mod traffic;
 
-pub use futures;
+pub use futures_util as futures;
 pub use schemars;
 
 pub use agent::{Agent, AgentEvent, Tool, Tools};

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use futures::Stream;
+use futures_util::Stream;
 use throughline_engine::{
     Compaction, CompactionOutcome, CompactionSettings, Pin, Preview, Requester, SessionStatus,
     Swapping, Version,
@@ -171,7 +171,7 @@ impl Session {
     /// What happens from now on. A watcher that is slow misses the oldest events.
     pub fn events(&self) -> impl Stream<Item = SessionEvent> + Send + use<> {
         let receiver = self.shared.events.subscribe();
-        futures::stream::unfold(receiver, |mut receiver| async move {
+        futures_util::stream::unfold(receiver, |mut receiver| async move {
             loop {
                 match receiver.recv().await {
                     Ok(event) => return Some((event, receiver)),

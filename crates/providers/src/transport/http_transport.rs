@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::StreamExt as _;
+use futures_util::StreamExt as _;
 
 use super::{BodyStream, Transport, TransportError, TransportErrorKind};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::StreamExt as _;
+use futures_util::StreamExt as _;
 use throughline_providers::client::{Client, ClientBuilder};
 use throughline_providers::credential::Credential;
 use throughline_providers::retry::RetryPolicy;
@@ -196,7 +196,7 @@ impl Transport for Scripted {
                 for (name, value) in headers {
                     response = response.header(name, value);
                 }
-                let body = futures::stream::iter(parts).filter_map(|part| async {
+                let body = futures_util::stream::iter(parts).filter_map(|part| async {
                     match part {
                         Part::Bytes(text) => Some(Ok(Bytes::from(text))),
                         Part::Pause(time) => {

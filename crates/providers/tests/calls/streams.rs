@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use throughline_providers::client::{CallOptions, Delivery};
 use throughline_providers::error::{ErrorKind, Failure};
 use throughline_providers::reply::{Event, Reply};

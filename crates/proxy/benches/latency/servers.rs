@@ -115,7 +115,7 @@ fn answer(is_streaming: bool) -> Response<BoxBody<Bytes, Infallible>> {
         .map(|event| Ok::<_, Infallible>(Frame::data(Bytes::from(event))));
     Response::builder()
         .header("content-type", "text/event-stream")
-        .body(BodyExt::boxed(StreamBody::new(futures::stream::iter(
+        .body(BodyExt::boxed(StreamBody::new(futures_util::stream::iter(
             frames,
         ))))
         .unwrap()

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use futures::StreamExt as _;
+use futures_util::StreamExt as _;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use throughline_providers::decode::{DecodeError, Decoder, read_whole};
@@ -78,7 +78,7 @@ pub(super) async fn short(mut chunks: BodyStream, bytes_max: usize) -> (Option<B
         let parts: Vec<Bytes> = begun.iter().flatten().cloned().collect();
         Bytes::from(parts.concat())
     });
-    let begun = futures::stream::iter(begun);
+    let begun = futures_util::stream::iter(begun);
     let all: BodyStream = if is_whole {
         Box::pin(begun)
     } else {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::stream;
+use futures_util::stream;
 use http_body::Body as HttpBody;
 use http_body_util::BodyExt as _;
 use throughline_providers::transport::{BodyStream, TransportError, TransportErrorKind};

@@ -160,7 +160,8 @@ async fn parallel_requests_of_one_conversation_do_not_mix() {
             .push(json!({"role": "user", "content": text}));
     }
     let answers =
-        futures::future::join_all(clients.iter().map(|client| world.ask(client.request()))).await;
+        futures_util::future::join_all(clients.iter().map(|client| world.ask(client.request())))
+            .await;
     let mut sessions: Vec<String> = answers.iter().map(session).collect();
     sessions.sort();
     sessions.dedup();

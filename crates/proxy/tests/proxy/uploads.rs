@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::StreamExt as _;
+use futures_util::StreamExt as _;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
@@ -52,7 +52,7 @@ impl Transport for Upstream {
             self.taken.fetch_add(1, Ordering::Relaxed);
         }
         *self.ended.lock().unwrap() = Some((true, bytes));
-        let answer = futures::stream::iter([Ok(Bytes::from_static(b"{\"id\":\"file_1\"}"))]);
+        let answer = futures_util::stream::iter([Ok(Bytes::from_static(b"{\"id\":\"file_1\"}"))]);
         Ok(Response::new(Box::pin(answer)))
     }
 }

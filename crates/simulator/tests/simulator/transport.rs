@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures_util::StreamExt;
 use serde_json::json;
 use throughline_providers::transport::{Transport, TransportErrorKind};
 use throughline_simulator::{Options, SimulatedProvider};

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use futures::TryStreamExt;
+use futures_util::TryStreamExt;
 use sqlx::Row;
 use sqlx::sqlite::SqliteRow;
 

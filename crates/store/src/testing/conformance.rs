@@ -154,7 +154,7 @@ async fn one_writer_at_a_time(home: &dyn Home) {
     // One who waits gets it as soon as it is free.
     let writer = store.open(&id, Duration::ZERO).await.unwrap();
     let waiting = other.open(&id, Duration::from_secs(30));
-    let (opened, ()) = futures::future::join(waiting, async { drop(writer) }).await;
+    let (opened, ()) = futures_util::future::join(waiting, async { drop(writer) }).await;
     opened.unwrap();
 }
 
@@ -408,7 +408,7 @@ async fn concurrent_writers_of_several_sessions(home: &dyn Home) {
             }
         }
     };
-    futures::future::join(futures::future::join_all(writing), reading).await;
+    futures_util::future::join(futures_util::future::join_all(writing), reading).await;
     for name in names {
         let messages = stores[1].messages(&id(name), 0..COMMITS + 1).await.unwrap();
         let expected: Vec<_> = (0..COMMITS)

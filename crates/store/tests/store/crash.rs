@@ -236,7 +236,7 @@ async fn a_second_process_is_told_who_writes_or_waits() {
             child.kill().unwrap();
             child.wait().unwrap();
         };
-        let (opened, ()) = futures::future::join(waiting, killing).await;
+        let (opened, ()) = futures_util::future::join(waiting, killing).await;
         opened.unwrap();
     }
 }

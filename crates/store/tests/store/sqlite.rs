@@ -159,7 +159,7 @@ async fn what_is_deleted_is_overwritten() {
 #[tokio::test]
 async fn many_open_a_new_database_at_once() {
     let home = InSqlite::new(Durability::ProcessKill);
-    let stores = futures::future::join_all((0..8).map(|_| home.open())).await;
+    let stores = futures_util::future::join_all((0..8).map(|_| home.open())).await;
     for (number, store) in stores.iter().enumerate() {
         store
             .create(session(&format!("s{number}"), 1), vec![])
@@ -248,7 +248,7 @@ async fn a_commit_that_nobody_waits_for_is_made() {
     let mut writer = store.open(&id("s"), Duration::ZERO).await.unwrap();
     {
         let mut commit = writer.commit(1, vec![append(0, &["a"])]);
-        assert!(futures::poll!(&mut commit).is_pending());
+        assert!(futures_util::poll!(&mut commit).is_pending());
     }
     let counts = writer.commit(2, vec![append(1, &["a"])]).await.unwrap();
     assert_eq!(counts.message_count, 2);

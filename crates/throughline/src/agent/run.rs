@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures_util::StreamExt;
 use throughline_memory::notes;
 use throughline_providers::stop::Stop;
 use throughline_transcript::message::ToolCall;

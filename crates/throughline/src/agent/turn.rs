@@ -5,8 +5,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use futures::future::BoxFuture;
-use futures::{Stream, StreamExt};
+use futures_util::future::BoxFuture;
+use futures_util::{Stream, StreamExt};
 
 use super::event::{AgentError, AgentEvent, Outcome};
 

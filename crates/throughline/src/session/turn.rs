@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytestring::ByteString;
-use futures::{Stream, StreamExt as _};
+use futures_util::{Stream, StreamExt as _};
 use throughline_providers::client::{CallOptions, Client, Delivery};
 use throughline_providers::error::{CallError, ErrorKind};
 use throughline_providers::reply::{Event, Reply};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::StreamExt;
+use futures_util::StreamExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use throughline::agent::{

@@ -187,7 +187,7 @@ async fn traditional_mode_waits_for_the_summary_and_instant_does_not() {
         drop(session);
         let mut swaps = 0;
         let mut waited = 0;
-        while let Some(event) = futures::StreamExt::next(&mut events).await {
+        while let Some(event) = futures_util::StreamExt::next(&mut events).await {
             if let throughline::SessionEvent::Swap {
                 waited_for_model, ..
             } = event

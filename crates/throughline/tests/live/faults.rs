@@ -1,6 +1,6 @@
 //! Models that make no memory, or a bad one: it is never used, the draft is, and an event says why.
 
-use futures::{FutureExt, StreamExt};
+use futures_util::{FutureExt, StreamExt};
 use throughline::compactor::Styling;
 use throughline::engine::{EngineEvent, Fallback, VersionOrigin};
 use throughline::{ModelCompactor, Session, SessionEvent};

@@ -66,7 +66,7 @@ async fn a_request_that_is_refused_as_too_large_is_made_smaller() {
     let mut is_compacted = false;
     for number in 0..30 {
         let mut turn = session.send(chatter(number, 250)).await.unwrap();
-        while let Some(event) = futures::StreamExt::next(&mut turn).await {
+        while let Some(event) = futures_util::StreamExt::next(&mut turn).await {
             is_compacted |= matches!(event.unwrap(), TurnEvent::Compacted);
         }
     }

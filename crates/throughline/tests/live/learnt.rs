@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::stream;
+use futures_util::stream;
 use http::{Method, Request, Response};
 use throughline::compactor::{Compacted, Compactor, LiveRequest, Styling};
 use throughline::engine::UpdateOrder;

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use futures::StreamExt as _;
+use futures_util::StreamExt as _;
 use throughline::compactor::{Compacted, LiveRequest, Styling};
 use throughline::engine::{EngineEvent, Mark, UpdateOrder, VersionOrigin};
 use throughline::{Compactor, ModelCompactor, Session, SessionBuilder, SessionEvent};
@@ -278,7 +278,7 @@ async fn ask(session: &Session, text: &str) -> Request {
     }
 }
 
-async fn wait_for_update(events: &mut (impl futures::Stream<Item = SessionEvent> + Unpin)) {
+async fn wait_for_update(events: &mut (impl futures_util::Stream<Item = SessionEvent> + Unpin)) {
     while let Some(event) = events.next().await {
         if let SessionEvent::Engine(
             EngineEvent::Built { .. }

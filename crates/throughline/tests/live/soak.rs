@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures::{FutureExt, StreamExt};
+use futures_util::{FutureExt, StreamExt};
 use throughline::compactor::Styling;
 use throughline::engine::EngineEvent;
 use throughline::{ModelCompactor, SessionEvent};

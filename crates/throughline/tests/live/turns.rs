@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::StreamExt;
+use futures_util::StreamExt;
 use throughline::{SendError, SessionError, UserInput};
 use throughline_simulator::{Options, Reply};
 use throughline_store::{

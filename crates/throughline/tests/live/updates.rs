@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use futures::{FutureExt, StreamExt};
+use futures_util::{FutureExt, StreamExt};
 use throughline::compactor::Styling;
 use throughline::engine::{EngineEvent, Halt, VersionOrigin};
 use throughline::{ModelCompactor, Session, SessionEvent};
@@ -47,7 +47,7 @@ async fn talk(world: &World, session: &Session, turns: std::ops::Range<usize>, p
     }
 }
 
-fn seen(events: &mut (impl futures::Stream<Item = SessionEvent> + Unpin)) -> Seen {
+fn seen(events: &mut (impl futures_util::Stream<Item = SessionEvent> + Unpin)) -> Seen {
     let mut seen = Seen::default();
     while let Some(Some(event)) = unconstrained(events.next()).now_or_never() {
         match event {
