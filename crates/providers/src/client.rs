@@ -20,7 +20,7 @@ use crate::endpoint::{BaseUrlError, Endpoint};
 use crate::error::{CallError, Failure};
 use crate::exchange::{Exchange, Prepared, Whole};
 use crate::retry::{Backoff, RetryPolicy};
-use crate::transport::{HttpTransport, Transport, TransportError};
+use crate::transport::{Transport, TransportError};
 
 /// How long the head of an answer may take, as in the providers' SDKs: an answer that is not streamed begins at its end.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(600);
@@ -400,7 +400,7 @@ impl ClientBuilder {
         }
         let transport = match self.transport {
             Some(transport) => transport,
-            None => Arc::new(HttpTransport::new().map_err(BuildError::Transport)?),
+            None => network().map_err(BuildError::Transport)?,
         };
         Ok(Client {
             inner: Arc::new(Inner {
@@ -417,6 +417,21 @@ impl ClientBuilder {
             }),
         })
     }
+}
+
+/// The transport of a client that is given none.
+#[cfg(feature = "http")]
+fn network() -> Result<Arc<dyn Transport>, TransportError> {
+    Ok(Arc::new(crate::transport::HttpTransport::new()?))
+}
+
+/// The transport of a client that is given none.
+#[cfg(not(feature = "http"))]
+fn network() -> Result<Arc<dyn Transport>, TransportError> {
+    Err(TransportError::new(
+        crate::transport::TransportErrorKind::Request,
+        "there is no transport: set one, or enable the feature `http`",
+    ))
 }
 
 impl fmt::Debug for ClientBuilder {

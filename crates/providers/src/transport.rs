@@ -1,9 +1,10 @@
-//! How a request gets to a provider: [`Transport`], and the real one, [`HttpTransport`].
+//! How a request gets to a provider: [`Transport`], and the real one, `HttpTransport` (feature `http`).
 //!
 //! A transport moves bytes and knows no wire format. It gives the answer's head as soon as it is there and the body as
 //! a stream of chunks, cut wherever they happen to be cut. Time limits, retries and cancellation are the client's: a
 //! transport stops when its future or its stream is dropped.
 
+#[cfg(feature = "http")]
 mod http_transport;
 
 use std::pin::Pin;
@@ -12,6 +13,7 @@ use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt as _};
 
+#[cfg(feature = "http")]
 pub use http_transport::{HttpTransport, HttpTransportBuilder};
 
 /// The body of an answer, chunk by chunk. It ends after the first error.

@@ -185,9 +185,7 @@ async fn answer(
         recording.write(&line(at, head.uri.path(), &head.headers, &body));
     }
     let start = Instant::now();
-    let exchange = service
-        .provider
-        .exchange(Request::from_parts(head, body));
+    let exchange = service.provider.exchange(Request::from_parts(head, body));
     tokio::select! {
         () = tokio::time::sleep_until(start + exchange.head_after) => {}
         () = service.shutdown.cancelled() => {}

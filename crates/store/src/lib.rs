@@ -44,6 +44,7 @@ mod message;
 mod private;
 mod search;
 mod session;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
 #[cfg(feature = "testing")]
@@ -60,6 +61,7 @@ pub use search::{Hit, Place, Scope, Search, Shelf};
 pub use session::{
     DamagedSession, ForkPoint, InvalidSessionId, NewSession, SessionId, SessionInfo,
 };
+#[cfg(feature = "sqlite")]
 pub use sqlite::{Access, SqliteStore, SqliteStoreOptions};
 pub use store::{Durability, Loaded, Page, Store, Writer};
 pub use usage::{EventRow, Purpose, UsageRow, UsageSum, UsageTotals};

@@ -116,6 +116,7 @@ impl Words {
         self.0.is_empty()
     }
 
+    #[cfg(feature = "sqlite")]
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }

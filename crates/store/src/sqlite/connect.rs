@@ -4,9 +4,11 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::SqlSafeStr as _;
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
@@ -21,7 +23,23 @@ use crate::lease::Lease;
 use crate::private;
 use crate::store::Durability;
 
-static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+/// The steps to the current format. A released step never changes: its checksum is stored with the database.
+static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
+    let steps = [(
+        1,
+        "sessions",
+        include_str!("../../migrations/0001_sessions.sql"),
+    )];
+    Migrator::with_migrations(
+        steps
+            .into_iter()
+            .map(|(version, name, sql)| {
+                let sql = sql.into_sql_str();
+                Migration::new(version, name.into(), MigrationType::Simple, sql, false)
+            })
+            .collect(),
+    )
+});
 
 /// How many readers there are at a time in one process.
 const READERS_MAX: u32 = 4;

@@ -1,24 +1,36 @@
-//! Tools that come with the library. An agent has none of them unless it is given them.
+//! Tools that come with the library. An agent has only the tools that it is given.
+//!
+//! The tools for files and commands need the feature `tools`.
 
+#[cfg(feature = "tools")]
 mod changes;
+#[cfg(feature = "tools")]
 mod command;
 mod compact;
+#[cfg(feature = "tools")]
 mod files;
 mod plan;
 mod recall;
+#[cfg(feature = "tools")]
 mod root;
 
+#[cfg(feature = "tools")]
 use super::tools::Tools;
 
+#[cfg(feature = "tools")]
 pub use self::changes::{EditFile, WriteFile, edit_file, write_file};
+#[cfg(feature = "tools")]
 pub use self::command::{RunCommand, run_command};
 pub use self::compact::{CompactContext, compact_context};
+#[cfg(feature = "tools")]
 pub use self::files::{ListFiles, ReadFile, SearchFiles, list_files, read_file, search_files};
 pub use self::plan::{UpdatePlan, update_plan};
 pub use self::recall::{Recall, recall};
+#[cfg(feature = "tools")]
 pub use self::root::Root;
 
 /// The names of all of them, in the order in which they are listed.
+#[cfg(feature = "tools")]
 pub const NAMES: [&str; 9] = [
     "recall",
     "update_plan",
@@ -32,6 +44,7 @@ pub const NAMES: [&str; 9] = [
 ];
 
 /// A tool that was named cannot be had.
+#[cfg(feature = "tools")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoSuchTool {
@@ -49,6 +62,7 @@ pub enum NoSuchTool {
     },
 }
 
+#[cfg(feature = "tools")]
 impl Tools {
     /// With one of the tools that come with the library, by its name ([`NAMES`]). Those for files and commands work inside
     /// `root`.
@@ -80,5 +94,5 @@ impl Tools {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "tools"))]
 mod tests;
