@@ -23,6 +23,7 @@
 mod cache;
 mod calibration;
 mod content;
+mod quick;
 mod scan;
 mod weights;
 
@@ -103,10 +104,9 @@ impl Counter {
         let family = self.family;
         match self.precision {
             Precision::Scanned => tokens_of(factor(family) * scanned(text).millitokens / 1000),
-            Precision::Exact if has_vocabulary(family) => vocabulary(family).map_or_else(
-                || estimate(family, text),
-                |tokenizer| exact(tokenizer, text),
-            ),
+            Precision::Exact if has_vocabulary(family) => {
+                exact(family, text).unwrap_or_else(|| estimate(family, text))
+            }
             Precision::Exact | Precision::Sampled => estimate(family, text),
         }
     }
@@ -160,13 +160,20 @@ impl fmt::Debug for Counter {
 /// Texts up to this many bytes are counted in a buffer that the thread keeps.
 const KEPT_BUFFER_TEXT_BYTES_MAX: usize = 1 << 20;
 
-fn exact(tokenizer: &Tokenizer, text: &str) -> usize {
-    if text.len() <= KEPT_BUFFER_TEXT_BYTES_MAX {
+/// Tokens of `text` in the encoding that the family starts from; `None` where its vocabulary cannot be made.
+fn exact(family: TokenizerFamily, text: &str) -> Option<usize> {
+    if family == TokenizerFamily::Cl100k
+        && let Some(tokens) = quick::count(text)
+    {
+        return Some(tokens);
+    }
+    let tokenizer = vocabulary(family)?;
+    Some(if text.len() <= KEPT_BUFFER_TEXT_BYTES_MAX {
         // Unlike `count`, this does not allocate.
         tokenizer.truncate(text.as_bytes(), usize::MAX).total_tokens
     } else {
         tokenizer.count(text.as_bytes())
-    }
+    })
 }
 
 /// Tokens of a family for a thousand of the encoding that its estimate starts from.
@@ -184,12 +191,12 @@ fn factor(family: TokenizerFamily) -> u64 {
 
 fn estimate(family: TokenizerFamily, text: &str) -> usize {
     let factor = factor(family);
-    let tokens = match vocabulary(family) {
-        Some(tokenizer) if text.len() <= EXACT_BYTES_MAX => factor * exact(tokenizer, text) as u64,
-        Some(tokenizer) => corrected(tokenizer, text, factor),
-        None => factor * scanned(text).millitokens / 1000,
+    let tokens = if text.len() <= EXACT_BYTES_MAX {
+        exact(family, text).map(|tokens| factor * tokens as u64)
+    } else {
+        corrected(family, text, factor)
     };
-    tokens_of(tokens)
+    tokens_of(tokens.unwrap_or_else(|| factor * scanned(text).millitokens / 1000))
 }
 
 fn tokens_of(thousandths: u64) -> usize {
@@ -212,10 +219,10 @@ const OTHER_SCRIPT_SHARE: u64 = 20;
 
 /// Tokens of a long text in thousandths: those of the scan, times what pieces spread over the text really take against
 /// their scan. So a language, a kind of code or a sort of noise that the weights do not know does no harm.
-fn corrected(tokenizer: &Tokenizer, text: &str, factor: u64) -> u64 {
+fn corrected(family: TokenizerFamily, text: &str, factor: u64) -> Option<u64> {
     let whole = scanned(text);
     if whole.other_script_characters * OTHER_SCRIPT_SHARE > text.len() as u64 {
-        return factor * exact(tokenizer, text) as u64;
+        return Some(factor * exact(family, text)? as u64);
     }
     let pieces = (text.len() / 16)
         .max(SAMPLE_BYTES_MIN)
@@ -226,11 +233,11 @@ fn corrected(tokenizer: &Tokenizer, text: &str, factor: u64) -> u64 {
         let start = text.ceil_char_boundary(piece * step + (step - step.min(PIECE_BYTES)) / 2);
         let end = text.floor_char_boundary(start + PIECE_BYTES);
         let piece = text.get(start..end).unwrap_or_default();
-        split += exact(tokenizer, piece) as u64;
+        split += exact(family, piece)? as u64;
         estimated += scanned(piece).millitokens;
     }
     let thousandths = u128::from(whole.millitokens) * u128::from(factor) * u128::from(split);
-    u64::try_from(thousandths / u128::from(estimated.max(1))).unwrap_or(u64::MAX)
+    Some(u64::try_from(thousandths / u128::from(estimated.max(1))).unwrap_or(u64::MAX))
 }
 
 /// What the scan alone says about a text.
