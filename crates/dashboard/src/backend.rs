@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::Serialize;
 use throughline_engine::{Halt, Mode, Pin, Preview, SessionStatus, Version};
 use throughline_store::{SessionId, StoreError};
@@ -56,7 +57,7 @@ pub trait Backend: Send + Sync {
 }
 
 /// What a proxy does with requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProxyMode {
     /// Memories replace old messages.
@@ -68,7 +69,8 @@ pub enum ProxyMode {
 }
 
 /// What a proxy has done since it started.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Status")]
 pub struct Totals {
     /// What the proxy does with requests.
     pub mode: ProxyMode,
@@ -95,7 +97,7 @@ pub struct Totals {
 }
 
 /// The sizes that matter to a session, in tokens.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 pub struct Marks {
     /// Where a memory begins to be built.
     pub soft: u64,

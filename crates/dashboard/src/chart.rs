@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use throughline_transcript::text::grouped;
 
-use crate::timeline::{Happened, Point, Timeline};
+use crate::timeline::{RequestPoint, Timeline, TimelineEvent};
 
 /// Columns narrower than this are put together, in units of the picture.
 const COLUMN_MIN: f64 = 3.0;
@@ -27,8 +27,8 @@ struct Column<'a> {
     /// Index of the first.
     first: usize,
     /// The largest of them.
-    largest: &'a Point,
-    last: &'a Point,
+    largest: &'a RequestPoint,
+    last: &'a RequestPoint,
     count: usize,
     cost: u64,
 }
@@ -62,7 +62,7 @@ pub(crate) fn draw(timeline: &Timeline, width: f64) -> String {
         })
         .collect();
     let most_of =
-        |of: fn(&Point) -> u64| timeline.requests.iter().map(of).max().unwrap_or(0) as f64;
+        |of: fn(&RequestPoint) -> u64| timeline.requests.iter().map(of).max().unwrap_or(0) as f64;
     let base = (timeline.marks.limit as f64).max(most_of(|point| point.tokens));
     // Where the window is far away, what there is shall be seen.
     let used = most_of(|point| point.tokens.max(point.tokens_otherwise));
@@ -387,7 +387,7 @@ impl Picture<'_> {
     }
 }
 
-fn title(event: &Happened) -> String {
+fn title(event: &TimelineEvent) -> String {
     format!("{}: {}", event.kind, event.words)
 }
 
@@ -490,11 +490,11 @@ mod tests {
 
     #[test]
     fn any_number_of_requests_is_drawn_in_columns_that_can_be_seen() {
-        let point = Point {
+        let point = RequestPoint {
             tokens: 500,
             uncached: 500,
             tokens_otherwise: 900,
-            ..Point::default()
+            ..RequestPoint::default()
         };
         for (count, columns) in [(0, 0), (1, 1), (300, 300), (301, 151), (100_000, 300)] {
             let mut timeline = Timeline::default();
@@ -513,10 +513,10 @@ mod tests {
     #[test]
     fn whatever_an_event_says_stays_text() {
         let mut timeline = Timeline::default();
-        timeline.events.push(Happened {
+        timeline.events.push(TimelineEvent {
             kind: "failed".to_owned(),
             words: "</title><script>alert(1)</script>\"'&".to_owned(),
-            ..Happened::default()
+            ..TimelineEvent::default()
         });
         let drawn = draw(&timeline, 400.0);
         assert!(

@@ -1,152 +1,141 @@
 //! What differs between two memory versions, item by item and word by word.
 
+use schemars::JsonSchema;
 use serde::Serialize;
-use throughline_memory::document::Memory;
+use similar::{Algorithm, DiffTag, capture_diff_slices_by_key};
+use throughline_memory::document::{Memory, Section};
 
-use crate::view::ItemView;
+use crate::view::{ItemStatus, ItemView};
 
-/// Words of a text that are compared one by one; a longer text is shown as replaced.
+/// Words of a text that are compared; a longer text is shown as replaced.
 const WORDS_MAX: usize = 600;
 
 /// Items that differ, in the order of the sections.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Diff {
     pub(crate) added: usize,
     pub(crate) removed: usize,
     pub(crate) changed: usize,
     pub(crate) unchanged: usize,
-    pub(crate) items: Vec<Differing>,
+    pub(crate) items: Vec<ItemDiff>,
 }
 
-/// An item that is not the same in both.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Differing {
-    /// `added`, `removed` or `changed`.
-    pub(crate) how: &'static str,
-    /// As it is now; as it was, if it is gone.
+/// An item that differs.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct ItemDiff {
+    pub(crate) how: Change,
+    /// The item after the change; before it, if it was removed.
     pub(crate) item: ItemView,
-    /// The main text before, where that has changed.
+    /// Its texts in pieces, where they changed.
     pub(crate) pieces: Vec<Piece>,
-    /// The status before, where that has changed.
-    pub(crate) status_before: Option<&'static str>,
+    /// Its status before, where that changed.
+    pub(crate) status_before: Option<ItemStatus>,
+}
+
+/// What became of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "ItemChange")]
+pub(crate) enum Change {
+    Added,
+    Removed,
+    Changed,
 }
 
 /// A part of a text.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Piece {
-    /// `same`, `gone` or `new`.
-    pub(crate) how: &'static str,
+    pub(crate) how: PieceKind,
     pub(crate) text: String,
 }
 
-/// What has become of `before`.
+/// Which of the two texts have a piece: both, the one before, the one after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PieceKind {
+    Same,
+    Gone,
+    New,
+}
+
+/// Compares two memories.
 pub(crate) fn diff(before: &Memory, after: &Memory) -> Diff {
     let old: Vec<ItemView> = before.items.iter().map(ItemView::of).collect();
     let new: Vec<ItemView> = after.items.iter().map(ItemView::of).collect();
-    let mut diff = Diff {
-        added: 0,
-        removed: 0,
-        changed: 0,
-        unchanged: 0,
-        items: Vec::new(),
+    let whole = |how: Change, item: &ItemView| ItemDiff {
+        how,
+        item: item.clone(),
+        pieces: Vec::new(),
+        status_before: None,
     };
+    let mut diff = Diff::default();
     for item in &new {
         match old.iter().find(|was| was.id == item.id) {
             None => {
                 diff.added += 1;
-                diff.items.push(Differing {
-                    how: "added",
-                    item: item.clone(),
-                    pieces: Vec::new(),
-                    status_before: None,
-                });
+                diff.items.push(whole(Change::Added, item));
             }
             Some(was) if was.texts == item.texts && was.status == item.status => {
                 diff.unchanged += 1;
             }
             Some(was) => {
                 diff.changed += 1;
-                diff.items.push(Differing {
-                    how: "changed",
-                    item: item.clone(),
+                diff.items.push(ItemDiff {
                     pieces: if was.texts == item.texts {
                         Vec::new()
                     } else {
-                        pieces(&whole(was), &whole(item))
+                        pieces(&joined(was), &joined(item))
                     },
                     status_before: (was.status != item.status).then_some(was.status),
+                    ..whole(Change::Changed, item)
                 });
             }
         }
     }
-    for was in old {
+    for was in &old {
         if new.iter().all(|item| item.id != was.id) {
             diff.removed += 1;
-            diff.items.push(Differing {
-                how: "removed",
-                item: was,
-                pieces: Vec::new(),
-                status_before: None,
-            });
+            diff.items.push(whole(Change::Removed, was));
         }
     }
-    let order = |name: &str| {
-        throughline_memory::document::Section::from_name(name).map_or(usize::MAX, |it| it as usize)
-    };
+    let order = |name: &str| Section::from_name(name).map_or(usize::MAX, |it| it as usize);
     diff.items.sort_by_key(|item| order(item.item.section));
     diff
 }
 
-fn whole(item: &ItemView) -> String {
+fn joined(item: &ItemView) -> String {
     let texts: Vec<&str> = item.texts.iter().map(|text| text.text.as_str()).collect();
     texts.join(" — ")
 }
 
-/// The longest words that both have in common, and what is between them.
+/// The words that both texts have in common, and those between them. White space after a word does not count.
 fn pieces(before: &str, after: &str) -> Vec<Piece> {
     let old: Vec<&str> = before.split_inclusive(char::is_whitespace).collect();
     let new: Vec<&str> = after.split_inclusive(char::is_whitespace).collect();
     let mut out: Vec<Piece> = Vec::new();
-    let mut push = |how: &'static str, text: &str| match out.last_mut() {
-        Some(last) if last.how == how => last.text.push_str(text),
-        _ => out.push(Piece {
-            how,
-            text: text.to_owned(),
-        }),
+    let mut push = |how: PieceKind, text: String| {
+        if !text.is_empty() {
+            out.push(Piece { how, text });
+        }
     };
     if old.len() > WORDS_MAX || new.len() > WORDS_MAX {
-        push("gone", before);
-        push("new", after);
+        push(PieceKind::Gone, before.to_owned());
+        push(PieceKind::New, after.to_owned());
         return out;
     }
-    // How many words the ends behind each pair of places have in common.
-    let width = new.len() + 1;
-    let mut common = vec![0u16; (old.len() + 1) * width];
-    for i in (0..old.len()).rev() {
-        for j in (0..new.len()).rev() {
-            common[i * width + j] = if old[i].trim_end() == new[j].trim_end() {
-                common[(i + 1) * width + j + 1] + 1
-            } else {
-                common[(i + 1) * width + j].max(common[i * width + j + 1])
-            };
-        }
-    }
-    let (mut i, mut j) = (0, 0);
-    while i < old.len() && j < new.len() {
-        if old[i].trim_end() == new[j].trim_end() {
-            push("same", new[j]);
-            (i, j) = (i + 1, j + 1);
-        } else if common[(i + 1) * width + j] >= common[i * width + j + 1] {
-            push("gone", old[i]);
-            i += 1;
+    for op in capture_diff_slices_by_key(Algorithm::Myers, &old, &new, word) {
+        if op.tag() == DiffTag::Equal {
+            push(PieceKind::Same, new[op.new_range()].concat());
         } else {
-            push("new", new[j]);
-            j += 1;
+            push(PieceKind::Gone, old[op.old_range()].concat());
+            push(PieceKind::New, new[op.new_range()].concat());
         }
     }
-    old[i..].iter().for_each(|word| push("gone", word));
-    new[j..].iter().for_each(|word| push("new", word));
     out
+}
+
+fn word<'a>(text: &&'a str) -> &'a str {
+    text.trim_end()
 }
 
 #[cfg(test)]
@@ -154,29 +143,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_stay_are_found() {
-        let check = |before: &str, after: &str, expected: &[(&str, &str)]| {
+    fn common_words_are_found() {
+        let check = |before: &str, after: &str, expected: &[(PieceKind, &str)]| {
             let found = pieces(before, after);
-            let found: Vec<(&str, &str)> = found
+            let found: Vec<(PieceKind, &str)> = found
                 .iter()
                 .map(|piece| (piece.how, piece.text.as_str()))
                 .collect();
             assert_eq!(found, expected);
         };
-        check("a b c", "a b c", &[("same", "a b c")]);
+        use PieceKind::{Gone, New, Same};
+        check("a b c", "a b c", &[(Same, "a b c")]);
         check(
             "use port 80 now",
             "use port 8080 now",
             &[
-                ("same", "use port "),
-                ("gone", "80 "),
-                ("new", "8080 "),
-                ("same", "now"),
+                (Same, "use port "),
+                (Gone, "80 "),
+                (New, "8080 "),
+                (Same, "now"),
             ],
         );
-        check("", "x", &[("new", "x")]);
-        check("x y", "", &[("gone", "x y")]);
+        check("", "x", &[(New, "x")]);
+        check("x y", "", &[(Gone, "x y")]);
+        check("a\nb", "a b", &[(Same, "a b")]);
         let long = "w ".repeat(WORDS_MAX + 1);
-        check(&long, "w", &[("gone", &long), ("new", "w")]);
+        check(&long, "w", &[(Gone, &long), (New, "w")]);
     }
 }

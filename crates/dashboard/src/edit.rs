@@ -3,6 +3,7 @@
 //! The ledger is what the user said: its items can be neither dropped nor reworded. A later statement can supersede
 //! one; it is added beside it.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use throughline_memory::document::{Entry, Item, Memory, Origin, Provenance, Section, Status};
 use throughline_memory::redact::Redactor;
@@ -11,7 +12,7 @@ use throughline_memory::redact::Redactor;
 const TEXT_BYTES_MAX: usize = 16 * 1024;
 
 /// A change to one item.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
     /// Id of the item.

@@ -1,8 +1,8 @@
-//! What a session has used, and what its swaps have spared, in figures: folded from the rows of usage and events, each
-//! of which is read once.
+//! Sums over a session: tokens, costs and what swaps saved. Each row of usage and events is read once.
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use throughline::costs::Without;
 use throughline_store::{EventRow, Page, Purpose, SessionId, SessionInfo, StoreError, UsageRow};
@@ -11,18 +11,18 @@ use throughline_transcript::catalogue::Catalogue;
 use crate::Dashboard;
 use crate::backend::ProxyMode;
 
-/// Sessions whose figures are kept in mind.
+/// Sessions whose sums are cached.
 const SESSIONS_MAX: usize = 4_096;
-/// Rows that are read at a time, and in all.
+/// Rows of one page, and in all.
 const PAGE_ROWS: u32 = 1_000;
 const ROWS_MAX: u64 = 200_000;
 
-/// The figures of sessions, as far as they were read.
+/// The sums of sessions, up to the last row that was read.
 #[derive(Default)]
-pub(crate) struct Cache(HashMap<SessionId, Fold>);
+pub(crate) struct Cache(HashMap<SessionId, Tally>);
 
 /// Sums over a session.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Sums {
     /// Calls of the conversation that were answered.
     pub(crate) requests: u64,
@@ -35,37 +35,39 @@ pub(crate) struct Sums {
     pub(crate) cache_write: u64,
     pub(crate) cache_read: u64,
     pub(crate) output: u64,
-    /// Tokens that were left out, over all requests.
+    /// Tokens of the messages that memories replaced, over all requests.
     pub(crate) saved_tokens: u64,
-    /// Billionths of a dollar.
+    /// Cost of the requests, in billionths of a dollar.
     pub(crate) main_nanodollars: u64,
+    /// Cost of the calls that made memories.
     pub(crate) update_nanodollars: u64,
-    /// What the conversation would have cost with nothing left out, as far as it would have fitted the window.
+    /// Estimated cost with nothing left out, for the requests that would have fitted the window.
     pub(crate) without_nanodollars: u64,
-    /// Requests that would not have fitted it.
+    /// Requests that would not have fitted the window.
     pub(crate) without_refused: u64,
-    /// Tokens of the last prompt, and of its answer.
+    /// Tokens of the last prompt.
     pub(crate) last_prompt: u64,
+    /// Tokens of its answer.
     pub(crate) last_output: u64,
 }
 
-/// The state of reading a session's rows.
+/// The sums of a session up to some row.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Fold {
+pub(crate) struct Tally {
     usage_read: u64,
     events_read: u64,
-    /// Tokens that each swap which holds has taken out.
+    /// Tokens that each swap removed, without the undone ones.
     removed: Vec<u64>,
     without: Without,
     pub(crate) sums: Sums,
 }
 
-/// What the rows are read with.
-pub(crate) struct Reading<'a> {
+/// What costs and limits the rows are read with.
+pub(crate) struct Terms<'a> {
     pub(crate) catalogue: &'a Catalogue,
     /// The largest prompt, tokens.
     pub(crate) limit: u64,
-    /// Whether what is swapped in reaches the provider.
+    /// Whether memories reach the provider.
     pub(crate) is_rewriting: bool,
 }
 
@@ -81,8 +83,8 @@ impl Cache {
     }
 }
 
-impl Fold {
-    /// Tokens that swaps have taken out by now.
+impl Tally {
+    /// Tokens that swaps have removed so far.
     pub(crate) fn removed(&self) -> u64 {
         self.removed.iter().sum()
     }
@@ -105,7 +107,7 @@ impl Fold {
         }
     }
 
-    pub(crate) fn usage(&mut self, row: &UsageRow, reading: &Reading<'_>) {
+    pub(crate) fn usage(&mut self, row: &UsageRow, terms: &Terms<'_>) {
         let cost = row
             .cost_nanodollars
             .and_then(|cost| u64::try_from(cost).ok())
@@ -116,14 +118,14 @@ impl Fold {
             return;
         }
         let prompt = prompt(row);
-        let left_out = if reading.is_rewriting {
+        let left_out = if terms.is_rewriting {
             self.removed()
         } else {
             0
         };
-        let model = reading.catalogue.find(&row.model);
+        let model = terms.catalogue.find(&row.model);
         self.without
-            .add(prompt + left_out, reading.limit, row.output, model);
+            .add(prompt + left_out, terms.limit, row.output, model);
         let sums = &mut self.sums;
         sums.requests += 1;
         sums.uncached += row.uncached;
@@ -151,13 +153,13 @@ fn merged(events: Vec<EventRow>, usage: Vec<UsageRow>) -> Vec<Row> {
         .map(|row| (row.at_ms, Row::Event(row)))
         .chain(usage.into_iter().map(|row| (row.at_ms, Row::Usage(row))))
         .collect();
-    // Stable: of what happened at the same time, events come first, as a swap comes before its request's answer.
+    // The sort is stable: of rows with the same time events come first, as a swap precedes the answer of its request.
     rows.sort_by_key(|(at_ms, _)| *at_ms);
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
-/// The rows behind the `read` ones, a page at a time, up to as many as are looked at.
-async fn behind<T, F>(read: &mut u64, page: impl Fn(Page) -> F) -> Result<Vec<T>, StoreError>
+/// The rows after the first `read` ones, a page at a time, up to the limit.
+async fn rest<T, F>(read: &mut u64, page: impl Fn(Page) -> F) -> Result<Vec<T>, StoreError>
 where
     F: Future<Output = Result<Vec<T>, StoreError>>,
 {
@@ -178,41 +180,41 @@ where
 }
 
 impl Dashboard {
-    /// The figures of a session.
+    /// The sums of a session.
     pub(crate) async fn figures(&self, info: &SessionInfo) -> Result<Sums, StoreError> {
-        let mut fold = {
+        let mut tally = {
             let mut cache = self.cache();
             if cache.0.len() >= SESSIONS_MAX {
                 cache.0.clear();
             }
             cache.0.remove(&info.id).unwrap_or_default()
         };
-        let reading = self.reading(info);
-        for row in self.rows(&info.id, &mut fold).await? {
+        let terms = self.terms(info);
+        for row in self.rows(&info.id, &mut tally).await? {
             match row {
-                Row::Event(row) => fold.event(&row),
-                Row::Usage(row) => fold.usage(&row, &reading),
+                Row::Event(row) => tally.event(&row),
+                Row::Usage(row) => tally.usage(&row, &terms),
             }
         }
-        let sums = fold.sums.clone();
-        self.cache().0.insert(info.id.clone(), fold);
+        let sums = tally.sums.clone();
+        self.cache().0.insert(info.id.clone(), tally);
         Ok(sums)
     }
 
-    /// What has happened behind what was read.
+    /// The rows that the tally does not contain yet.
     pub(crate) async fn rows(
         &self,
         id: &SessionId,
-        fold: &mut Fold,
+        tally: &mut Tally,
     ) -> Result<Vec<Row>, StoreError> {
         let store = &self.store;
-        let events = behind(&mut fold.events_read, |page| store.events(id, page)).await?;
-        let usage = behind(&mut fold.usage_read, |page| store.usage(id, page)).await?;
+        let events = rest(&mut tally.events_read, |page| store.events(id, page)).await?;
+        let usage = rest(&mut tally.usage_read, |page| store.usage(id, page)).await?;
         Ok(merged(events, usage))
     }
 
-    pub(crate) fn reading(&self, info: &SessionInfo) -> Reading<'_> {
-        Reading {
+    pub(crate) fn terms(&self, info: &SessionInfo) -> Terms<'_> {
+        Terms {
             catalogue: &self.catalogue,
             limit: self.marks(info).limit,
             is_rewriting: self.backend.mode() == ProxyMode::Rewrite,
@@ -254,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_swap_takes_out_is_spared_until_it_is_taken_back() {
+    fn a_swap_saves_tokens_until_it_is_undone() {
         let swap = r#"{"tokens_before":900,"tokens_after":200}"#;
         let rows = merged(
             vec![event(20, "swapped", swap), event(40, "undone", "{}")],
@@ -265,8 +267,8 @@ mod tests {
                 usage(40, 0, 950),
             ],
         );
-        let mut fold = Fold::default();
-        let reading = Reading {
+        let mut tally = Tally::default();
+        let terms = Terms {
             catalogue: Catalogue::embedded(),
             limit: 10_000,
             is_rewriting: true,
@@ -274,15 +276,15 @@ mod tests {
         let mut left_out = Vec::new();
         for row in rows {
             match row {
-                Row::Event(row) => fold.event(&row),
+                Row::Event(row) => tally.event(&row),
                 Row::Usage(row) => {
-                    fold.usage(&row, &reading);
-                    left_out.push(fold.removed());
+                    tally.usage(&row, &terms);
+                    left_out.push(tally.removed());
                 }
             }
         }
         assert_eq!(left_out, [0, 700, 700, 0]);
-        let sums = fold.sums;
+        let sums = tally.sums;
         assert_eq!(
             (
                 sums.requests,

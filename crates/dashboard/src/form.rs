@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// The fields of a query or of a form, as they came.
+/// The fields of a query or of a form.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields(Vec<(String, String)>);
 
@@ -25,8 +25,8 @@ impl Fields {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The field, if it says anything.
-    pub(crate) fn said(&self, name: &str) -> Option<&str> {
+    /// The field without white space around it, if it is not empty.
+    pub(crate) fn filled(&self, name: &str) -> Option<&str> {
         self.text(name)
             .map(str::trim)
             .filter(|text| !text.is_empty())
@@ -34,7 +34,7 @@ impl Fields {
 
     /// The field as a number.
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
-        self.said(name)?.parse().ok()
+        self.filled(name)?.parse().ok()
     }
 }
 

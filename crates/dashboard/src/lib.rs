@@ -18,6 +18,7 @@ mod figures;
 mod form;
 mod gate;
 mod messages;
+mod openapi;
 mod pages;
 mod read;
 mod render;

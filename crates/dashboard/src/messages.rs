@@ -1,5 +1,6 @@
-//! Original messages, for people: blocks as text, without secrets.
+//! Original messages for people: blocks as text, without secrets.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use throughline_memory::document::Memory;
 use throughline_memory::redact::Redactor;
@@ -10,16 +11,18 @@ use throughline_transcript::message::{Block, Content, Media, ToolInput};
 
 use crate::view::ItemView;
 
-/// Of a block so much is shown, bytes.
+/// Longest text of a block, bytes.
 const SHOWN_BYTES_MAX: usize = 256 * 1024;
-/// Of a block so much is shown in a list, bytes.
+/// Longest text of a block in a list, bytes.
 const BRIEF_BYTES_MAX: usize = 600;
-/// Texts shorter than this are not looked for: they stand everywhere.
+/// Shorter texts are not marked: they occur everywhere.
 const MARKED_BYTES_MIN: usize = 3;
 
 /// A message.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Message")]
 pub(crate) struct MessageView {
+    /// Index of the message, from 0.
     pub(crate) position: u64,
     pub(crate) role: String,
     pub(crate) at_ms: Option<i64>,
@@ -28,28 +31,29 @@ pub(crate) struct MessageView {
 }
 
 /// A block of a message.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Block")]
 pub(crate) struct BlockView {
-    /// `text`, `thinking`, `tool call`, `tool result`, `image`, `document`, or what the wire calls it.
+    /// `text`, `thinking`, `tool call`, `tool result`, `image`, `document`, or the name on the wire.
     pub(crate) kind: String,
-    /// Of a tool, or of a call.
+    /// Name of the tool, of a media file, or `failed`.
     pub(crate) name: String,
     pub(crate) text: String,
     /// Whether more of it is stored.
     pub(crate) is_cut: bool,
-    /// The text in parts, those that an item of a memory quotes marked.
+    /// The text in parts; those that an item of a memory quotes are marked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) parts: Vec<Part>,
 }
 
 /// A part of a text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Part {
     pub(crate) text: String,
     pub(crate) is_marked: bool,
 }
 
-/// How much of a message is wanted.
+/// How much of a message is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
     Whole,
@@ -169,7 +173,7 @@ fn indented(json: &str) -> String {
         .unwrap_or_else(|_| json.to_owned())
 }
 
-/// The text in parts, those marked that are one of the needles.
+/// The text in parts; those that are one of the needles are marked.
 fn parts(text: &str, needles: &[&str]) -> Vec<Part> {
     let mut found: Vec<(usize, usize)> = needles
         .iter()
@@ -207,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_quoted_is_marked() {
+    fn quotes_are_marked() {
         let check = |text: &str, needles: &[&str], expected: &[(&str, bool)]| {
             let parts = parts(text, needles);
             let parts: Vec<(&str, bool)> = parts

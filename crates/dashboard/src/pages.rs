@@ -1,4 +1,4 @@
-//! The dashboard: pages made here, which need no script but to keep themselves up to date.
+//! The pages of the dashboard.
 
 use std::time::Duration;
 
@@ -16,43 +16,43 @@ use crate::edit::Change;
 use crate::form::Fields;
 use crate::gate::{self, Refusal};
 use crate::messages::{Extent, item_of};
-use crate::read::MemoryView;
-use crate::render::{Frame, problem, see, template_value};
-use crate::view::{Detail, Session};
+use crate::read::{MemoryView, SearchShelf};
+use crate::render::{Frame, problem, redirect, template_value};
+use crate::view::{Detail, Session, SessionMode};
 use crate::{ROOT, api, chart};
 
-/// Where somebody signs in and out.
+/// The paths for signing in and out.
 pub(crate) const SIGN_IN: &str = "/throughline/sign-in";
 pub(crate) const SIGN_OUT: &str = "/throughline/sign-out";
-/// Whoever guesses tokens does so slowly.
+/// How long a wrong token takes, against guessing.
 const WRONG_TOKEN_WAIT: Duration = Duration::from_millis(500);
-/// Sessions, messages and hits of a page.
+/// Sessions, messages and hits on one page.
 const SESSIONS_ROWS: u32 = 40;
 const MESSAGES_ROWS: u32 = 50;
 const HITS_ROWS: u32 = 100;
-/// Events and requests that are listed, the last ones.
+/// Events and requests in the lists: the newest ones.
 const LISTED: usize = 60;
-/// Widths of the chart: on a desk, and on a phone.
+/// Widths of the chart: on a desktop and on a phone.
 const WIDE: f64 = 1120.0;
 const NARROW: f64 = 420.0;
 
 /// Why there is no page.
-enum Missing {
-    Nothing,
+enum PageError {
+    NotFound,
     Store,
 }
 
-impl From<StoreError> for Missing {
+impl From<StoreError> for PageError {
     fn from(error: StoreError) -> Self {
         if api::is_missing(&error) {
-            return Self::Nothing;
+            return Self::NotFound;
         }
         tracing::warn!(%error, "the store cannot be read");
         Self::Store
     }
 }
 
-type Answer = Result<Response<Bytes>, Missing>;
+type PageResult = Result<Response<Bytes>, PageError>;
 
 impl Dashboard {
     /// The answer to a request for a page.
@@ -62,9 +62,9 @@ impl Dashboard {
         let is_reading = matches!(head.method, Method::GET | Method::HEAD);
         match path {
             SIGN_IN if is_reading => return sign_in(StatusCode::OK, false),
-            SIGN_IN => return self.signed_in(head, body).await,
+            SIGN_IN => return self.sign_in(head, body).await,
             SIGN_OUT => {
-                let mut answer = see(SIGN_IN);
+                let mut answer = redirect(SIGN_IN);
                 if let Some(cookie) = gate::sign_out_cookie(head) {
                     answer.headers_mut().insert(SET_COOKIE, cookie);
                 }
@@ -75,26 +75,26 @@ impl Dashboard {
         let frame = Frame {
             now_ms: self.backend.now_ms(),
             can_sign_out: self.gate.has_token(),
-            done: query.said("done").and_then(notice),
+            done: query.filled("done").and_then(notice),
         };
         let rest = path.strip_prefix(ROOT).unwrap_or_default();
         let parts: Vec<&str> = rest.split('/').skip(1).collect();
         let answer = if is_reading {
-            self.shown_page(&parts, &query, &frame).await
+            self.get(&parts, &query, &frame).await
         } else if head.method == Method::POST {
-            self.posted(&parts, &Fields::read(body), &frame).await
+            self.post(&parts, &Fields::read(body), &frame).await
         } else {
-            Err(Missing::Nothing)
+            Err(PageError::NotFound)
         };
-        answer.unwrap_or_else(|missing| match missing {
-            Missing::Nothing => problem(
+        answer.unwrap_or_else(|error| match error {
+            PageError::NotFound => problem(
                 StatusCode::NOT_FOUND,
                 "There is nothing here",
                 "The session may have been deleted, or the address is wrong.",
                 ROOT,
                 &frame,
             ),
-            Missing::Store => problem(
+            PageError::Store => problem(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "The store cannot be read",
                 "The log of the proxy says why.",
@@ -104,7 +104,7 @@ impl Dashboard {
         })
     }
 
-    async fn shown_page(&self, parts: &[&str], query: &Fields, frame: &Frame) -> Answer {
+    async fn get(&self, parts: &[&str], query: &Fields, frame: &Frame) -> PageResult {
         match parts {
             [] | [""] => self.sessions_page(query, frame).await,
             ["search"] => self.search_page(query, frame).await,
@@ -114,15 +114,15 @@ impl Dashboard {
             ["sessions", id, "preview"] => self.preview_page(&session(id)?, frame).await,
             ["sessions", id, "messages"] => self.messages_page(&session(id)?, query, frame).await,
             ["sessions", id, "messages", position] => {
-                let position = position.parse().map_err(|_| Missing::Nothing)?;
+                let position = position.parse().map_err(|_| PageError::NotFound)?;
                 self.message_page(&session(id)?, position, query, frame)
                     .await
             }
-            _ => Err(Missing::Nothing),
+            _ => Err(PageError::NotFound),
         }
     }
 
-    async fn sessions_page(&self, query: &Fields, frame: &Frame) -> Answer {
+    async fn sessions_page(&self, query: &Fields, frame: &Frame) -> PageResult {
         let skip = query.number("skip").unwrap_or(0);
         let page = Page {
             skip,
@@ -143,13 +143,13 @@ impl Dashboard {
         ))
     }
 
-    /// What the head of every page of a session shows.
-    async fn of_session(&self, id: &SessionId) -> Result<(Session, Detail), StoreError> {
+    /// The session of a page, for its head.
+    async fn head_of(&self, id: &SessionId) -> Result<(Session, Detail), StoreError> {
         let info = self.info(id).await?;
         Ok((self.session_view(&info).await?, self.detail(id).await?))
     }
 
-    async fn session_page(&self, id: &SessionId, frame: &Frame) -> Answer {
+    async fn session_page(&self, id: &SessionId, frame: &Frame) -> PageResult {
         let info = self.info(id).await?;
         let session = self.session_view(&info).await?;
         let detail = self.detail(id).await?;
@@ -179,8 +179,8 @@ impl Dashboard {
         ))
     }
 
-    async fn memory_page(&self, id: &SessionId, query: &Fields, frame: &Frame) -> Answer {
-        let (session, detail) = self.of_session(id).await?;
+    async fn memory_page(&self, id: &SessionId, query: &Fields, frame: &Frame) -> PageResult {
+        let (session, detail) = self.head_of(id).await?;
         let versions = self.versions(id).await?;
         let newest = Some(session.newest_version).filter(|version| *version > 0);
         let version = query.number("version").or(detail.version).or(newest);
@@ -214,12 +214,12 @@ impl Dashboard {
         ))
     }
 
-    async fn edit_page(&self, id: &SessionId, query: &Fields, frame: &Frame) -> Answer {
-        let (session, detail) = self.of_session(id).await?;
+    async fn edit_page(&self, id: &SessionId, query: &Fields, frame: &Frame) -> PageResult {
+        let (session, detail) = self.head_of(id).await?;
         let version = query
             .number("version")
             .or(detail.version)
-            .ok_or(Missing::Nothing)?;
+            .ok_or(PageError::NotFound)?;
         let prepared = self
             .preview_view(id)
             .filter(|preview| u64::from(preview.version) == version);
@@ -239,8 +239,8 @@ impl Dashboard {
         ))
     }
 
-    async fn preview_page(&self, id: &SessionId, frame: &Frame) -> Answer {
-        let (session, detail) = self.of_session(id).await?;
+    async fn preview_page(&self, id: &SessionId, frame: &Frame) -> PageResult {
+        let (session, detail) = self.head_of(id).await?;
         let preview = self.preview_view(id);
         Ok(frame.page(
             "preview.html",
@@ -252,8 +252,8 @@ impl Dashboard {
         ))
     }
 
-    async fn messages_page(&self, id: &SessionId, query: &Fields, frame: &Frame) -> Answer {
-        let (session, detail) = self.of_session(id).await?;
+    async fn messages_page(&self, id: &SessionId, query: &Fields, frame: &Frame) -> PageResult {
+        let (session, detail) = self.head_of(id).await?;
         let rows = u64::from(MESSAGES_ROWS);
         let from = query
             .number("from")
@@ -280,15 +280,15 @@ impl Dashboard {
         position: u64,
         query: &Fields,
         frame: &Frame,
-    ) -> Answer {
-        let (session, detail) = self.of_session(id).await?;
+    ) -> PageResult {
+        let (session, detail) = self.head_of(id).await?;
         let page = Page {
             skip: position,
             limit: 1,
         };
         let mut messages = self.messages_view(id, page, Extent::Whole).await?;
-        let message = messages.first_mut().ok_or(Missing::Nothing)?;
-        let item = match (query.number("version"), query.said("item")) {
+        let message = messages.first_mut().ok_or(PageError::NotFound)?;
+        let item = match (query.number("version"), query.filled("item")) {
             (Some(version), Some(item)) => {
                 let memory = match self.memory_at(id, version).await {
                     Ok((_, memory)) => Some(memory),
@@ -314,21 +314,19 @@ impl Dashboard {
         ))
     }
 
-    async fn search_page(&self, query: &Fields, frame: &Frame) -> Answer {
-        let words = query.said("q").unwrap_or_default();
-        let id = match query.said("session") {
+    async fn search_page(&self, query: &Fields, frame: &Frame) -> PageResult {
+        let words = query.filled("q").unwrap_or_default();
+        let id = match query.filled("session") {
             Some(id) => Some(session(id)?),
             None => None,
         };
-        let shelf = query
-            .said("in")
-            .filter(|it| matches!(*it, "messages" | "memories"));
+        let shelf = query.filled("in").and_then(SearchShelf::named);
         let hits = if words.is_empty() {
             Some(Vec::new())
         } else {
-            match self.found(words, id.clone(), shelf, HITS_ROWS).await {
+            match self.search(words, id.clone(), shelf, HITS_ROWS).await {
                 Ok(hits) => Some(hits),
-                // More words than can be looked for.
+                // More words than a search can take.
                 Err(StoreError::TooLarge { .. }) => None,
                 Err(error) => return Err(error.into()),
             }
@@ -347,7 +345,7 @@ impl Dashboard {
             context! {
                 words,
                 in_session => id.as_ref().map(ToString::to_string),
-                shelf => shelf.unwrap_or("both"),
+                shelf => shelf.map_or("both", SearchShelf::name),
                 hits => template_value(&hits),
                 titles => template_value(&titles),
                 most => HITS_ROWS,
@@ -355,14 +353,14 @@ impl Dashboard {
         ))
     }
 
-    /// A form was sent.
-    async fn posted(&self, parts: &[&str], form: &Fields, frame: &Frame) -> Answer {
+    /// Performs the action of a form.
+    async fn post(&self, parts: &[&str], form: &Fields, frame: &Frame) -> PageResult {
         let ["sessions", id, what] = parts else {
-            return Err(Missing::Nothing);
+            return Err(PageError::NotFound);
         };
         let id = session(id)?;
         let home = format!("{ROOT}/sessions/{id}");
-        let said = |name: &str| form.said(name).map(str::to_owned);
+        let filled = |name: &str| form.filled(name).map(str::to_owned);
         let version = || {
             form.number("version")
                 .and_then(|version| u32::try_from(version).ok())
@@ -370,8 +368,8 @@ impl Dashboard {
         };
         let action = match *what {
             "compact" => Action::Compact {
-                focus: said("focus"),
-                swapping: if form.said("how") == Some("at-once") {
+                focus: filled("focus"),
+                swapping: if form.filled("how") == Some("at-once") {
                     Swapping::AtOnce
                 } else {
                     Swapping::Preview
@@ -380,30 +378,30 @@ impl Dashboard {
             "approve" => Action::Approve { version: version() },
             "undo" => Action::Undo,
             "pin" => Action::Pin {
-                text: said("text").unwrap_or_default(),
+                text: filled("text").unwrap_or_default(),
                 message: form
                     .number("message")
                     .and_then(|message| usize::try_from(message).ok()),
             },
             "unpin" => Action::Unpin {
-                id: said("pin").unwrap_or_default(),
+                id: filled("pin").unwrap_or_default(),
             },
             "memory" => Action::Edit {
                 version: version(),
                 changes: changes(form),
             },
             "mode" => {
-                let mode = form.said("mode").and_then(api::mode_of);
+                let mode = form.filled("mode").and_then(SessionMode::named);
                 Action::Configure {
-                    mode: mode.ok_or(Missing::Nothing)?,
+                    mode: mode.ok_or(PageError::NotFound)?.into(),
                 }
             }
             "delete" => Action::Delete,
-            _ => return Err(Missing::Nothing),
+            _ => return Err(PageError::NotFound),
         };
         let effect = match self.act(&id, action).await {
             Ok(effect) => effect,
-            Err(ActError::NoSession) => return Err(Missing::Nothing),
+            Err(ActError::NoSession) => return Err(PageError::NotFound),
             Err(error) => {
                 return Ok(problem(
                     error.status(),
@@ -415,39 +413,39 @@ impl Dashboard {
             }
         };
         Ok(match effect {
-            Effect::Swapped { .. } => see(&format!("{home}?done=swapped")),
-            Effect::Prepared => see(&format!("{home}/preview?done=prepared")),
-            Effect::Running => see(&format!("{home}/preview?done=running")),
-            Effect::Undone => see(&format!("{home}?done=undone")),
-            Effect::Pinned { .. } => see(&format!("{home}?done=pinned")),
-            Effect::Unpinned => see(&format!("{home}?done=unpinned")),
-            Effect::Edited { .. } => see(&format!("{home}/memory?done=edited")),
-            Effect::Configured => see(&format!("{home}?done=configured")),
-            Effect::Deleted => see(&format!("{ROOT}?done=deleted")),
+            Effect::Swapped { .. } => redirect(&format!("{home}?done=swapped")),
+            Effect::Prepared => redirect(&format!("{home}/preview?done=prepared")),
+            Effect::Running => redirect(&format!("{home}/preview?done=running")),
+            Effect::Undone => redirect(&format!("{home}?done=undone")),
+            Effect::Pinned { .. } => redirect(&format!("{home}?done=pinned")),
+            Effect::Unpinned => redirect(&format!("{home}?done=unpinned")),
+            Effect::Edited { .. } => redirect(&format!("{home}/memory?done=edited")),
+            Effect::Configured => redirect(&format!("{home}?done=configured")),
+            Effect::Deleted => redirect(&format!("{ROOT}?done=deleted")),
         })
     }
 
-    async fn signed_in(&self, head: &request::Parts, body: &Bytes) -> Response<Bytes> {
+    async fn sign_in(&self, head: &request::Parts, body: &Bytes) -> Response<Bytes> {
         let form = Fields::read(body);
         let is_token = self.gate.is_token(form.text("token").unwrap_or_default());
         let cookie = self.gate.sign_in_cookie(head, self.backend.now_ms());
         let (true, Some(cookie)) = (is_token, cookie) else {
-            tracing::warn!("somebody tried to sign in with a wrong token");
+            tracing::warn!("sign-in with a wrong token");
             tokio::time::sleep(WRONG_TOKEN_WAIT).await;
             return sign_in(StatusCode::UNAUTHORIZED, true);
         };
-        tracing::info!("somebody has signed in");
-        let mut answer = see(ROOT);
+        tracing::info!("signed in");
+        let mut answer = redirect(ROOT);
         answer.headers_mut().insert(SET_COOKIE, cookie);
         answer
     }
 }
 
-fn session(id: &str) -> Result<SessionId, Missing> {
-    SessionId::new(id).map_err(|_| Missing::Nothing)
+fn session(id: &str) -> Result<SessionId, PageError> {
+    SessionId::new(id).map_err(|_| PageError::NotFound)
 }
 
-/// What a form of a memory's items says.
+/// The changes that a form of a memory's items describes.
 fn changes(form: &Fields) -> Vec<Change> {
     let mut changes = Vec::new();
     for item in 0.. {
@@ -462,30 +460,30 @@ fn changes(form: &Fields) -> Vec<Change> {
             id: id.to_owned(),
             texts: (!texts.is_empty()).then_some(texts),
             drop: form.text(&format!("d{item}")).is_some(),
-            superseded_by: form.said(&format!("s{item}")).map(str::to_owned),
+            superseded_by: form.filled(&format!("s{item}")).map(str::to_owned),
         });
     }
     changes
 }
 
-/// What was done, in words. Addresses carry only its name.
+/// What was done, in words. The address carries only its name.
 fn notice(name: &str) -> Option<&'static str> {
     Some(match name {
-        "swapped" => "The memory is in the requests from the next one on.",
+        "swapped" => "The memory is in use from the next request on.",
         "prepared" => "A memory is prepared. Nothing changes before you approve it.",
         "running" => "A model is making the memory.",
         "undone" => "The swap is taken back: the next request has the messages again.",
-        "pinned" => "The fact is pinned: every memory from now on says it.",
+        "pinned" => "The fact is pinned: every memory from now on contains it.",
         "unpinned" => "The fact leaves the memory with the next swap.",
-        "edited" => "The memory is changed, and in the requests from the next one on.",
+        "edited" => "The changed memory is in use from the next request on.",
         "configured" => "Changed.",
-        "deleted" => "The session and everything that was derived from it are deleted.",
+        "deleted" => "The session and everything derived from it are deleted.",
         _ => return None,
     })
 }
 
 fn sign_in(status: StatusCode, is_wrong: bool) -> Response<Bytes> {
-    let frame = Frame::of_a_stranger();
+    let frame = Frame::signed_out();
     let mut answer = frame.page("sign-in.html", context! { is_wrong });
     *answer.status_mut() = status;
     answer
@@ -494,9 +492,9 @@ fn sign_in(status: StatusCode, is_wrong: bool) -> Response<Bytes> {
 /// The answer to a request that the gate refuses.
 pub(crate) fn refused(refusal: Refusal) -> Response<Bytes> {
     if refusal == Refusal::NoToken {
-        return see(SIGN_IN);
+        return redirect(SIGN_IN);
     }
-    let frame = Frame::of_a_stranger();
+    let frame = Frame::signed_out();
     problem(
         refusal.status(),
         "Not answered",

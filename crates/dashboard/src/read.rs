@@ -1,5 +1,6 @@
-//! What is read of sessions, for the API and the pages.
+//! Reads sessions, memories and messages for the API and the pages.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use throughline_memory::document::Memory;
 use throughline_store::{
@@ -14,8 +15,8 @@ use crate::view::{SectionView, Session, VersionView, sections};
 /// Memory versions that are listed.
 const VERSIONS_MAX: u32 = 1_000;
 
-/// A memory, with what it says.
-#[derive(Clone, Debug, Serialize)]
+/// A memory version with its items.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct MemoryView {
     #[serde(flatten)]
     pub(crate) version: VersionView,
@@ -32,10 +33,11 @@ impl MemoryView {
 }
 
 /// What a swap would do now.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Preview")]
 pub(crate) struct PreviewView {
     pub(crate) version: u32,
-    /// Whether it was prepared to be looked at, so that it can be approved.
+    /// Whether it was prepared by request, so that it can be approved.
     pub(crate) is_prepared: bool,
     pub(crate) covered_before: usize,
     pub(crate) covered_after: usize,
@@ -43,27 +45,61 @@ pub(crate) struct PreviewView {
     pub(crate) tokens_after: u64,
     pub(crate) memory_tokens: u64,
     pub(crate) sections: Vec<SectionView>,
-    /// What differs from the memory in the requests, if there is one.
+    /// Differences from the memory in the requests, if there is one.
     pub(crate) diff: Option<Diff>,
 }
 
-/// Something that was found.
-#[derive(Clone, Debug, Serialize)]
+/// A place that contains the words of a search.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Hit")]
 pub(crate) struct HitView {
     pub(crate) session: String,
-    /// `message`, `superseded` or `memory`.
-    pub(crate) place: &'static str,
+    pub(crate) place: HitPlace,
     /// Position of the message, sequence among the superseded ones, or number of the version.
     pub(crate) number: u64,
     pub(crate) snippet: String,
 }
 
+/// Where a hit is.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum HitPlace {
+    Message,
+    Superseded,
+    Memory,
+}
+
+/// What a search reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SearchShelf {
+    Messages,
+    Memories,
+}
+
+impl SearchShelf {
+    /// The shelf of that name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        match name {
+            "messages" => Some(Self::Messages),
+            "memories" => Some(Self::Memories),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Messages => "messages",
+            Self::Memories => "memories",
+        }
+    }
+}
+
 impl From<Hit> for HitView {
     fn from(hit: Hit) -> Self {
         let (place, number) = match hit.place {
-            Place::Message { position } => ("message", position),
-            Place::Superseded { sequence } => ("superseded", sequence),
-            Place::Memory { version } => ("memory", version),
+            Place::Message { position } => (HitPlace::Message, position),
+            Place::Superseded { sequence } => (HitPlace::Superseded, sequence),
+            Place::Memory { version } => (HitPlace::Memory, version),
         };
         Self {
             session: hit.session.to_string(),
@@ -75,13 +111,13 @@ impl From<Hit> for HitView {
 }
 
 impl Dashboard {
-    /// Sessions, the last changed first.
+    /// Sessions, the most recently changed first.
     pub(crate) async fn sessions_view(&self, page: Page) -> Result<Vec<Session>, StoreError> {
         let mut views = Vec::new();
         for info in self.store.sessions(page).await? {
             match self.session_view(&info).await {
                 Ok(view) => views.push(view),
-                // Deleted meanwhile.
+                // Deleted since the list was read.
                 Err(StoreError::SessionNotFound { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -136,7 +172,7 @@ impl Dashboard {
         Ok(diff(&before, &after))
     }
 
-    /// What a swap would do; none where no memory is ready, or the session is not in memory.
+    /// What a swap would do; none if no memory is ready or the session is not in memory.
     pub(crate) fn preview_view(&self, id: &SessionId) -> Option<PreviewView> {
         let (preview, adopted) = self.backend.preview(id)?;
         let memory = &preview.version.memory;
@@ -167,21 +203,21 @@ impl Dashboard {
             .collect())
     }
 
-    /// Looks for words. `session`: in this one only.
-    pub(crate) async fn found(
+    /// Searches for words, in one session or in all.
+    pub(crate) async fn search(
         &self,
         text: &str,
         session: Option<SessionId>,
-        shelf: Option<&str>,
+        shelf: Option<SearchShelf>,
         limit: u32,
     ) -> Result<Vec<HitView>, StoreError> {
         let search = Search {
             text: text.to_owned(),
             scope: session.map_or(Scope::All, Scope::Session),
             shelf: match shelf {
-                Some("messages") => Shelf::Archive,
-                Some("memories") => Shelf::Memories,
-                _ => Shelf::Both,
+                Some(SearchShelf::Messages) => Shelf::Archive,
+                Some(SearchShelf::Memories) => Shelf::Memories,
+                None => Shelf::Both,
             },
             limit,
         };

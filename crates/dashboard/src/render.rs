@@ -1,4 +1,4 @@
-//! How pages are made: templates, with what all of them are told.
+//! Makes pages from templates.
 
 use std::sync::OnceLock;
 
@@ -11,7 +11,7 @@ use throughline_transcript::text::grouped;
 
 use crate::{chart, text};
 
-/// What all pages are told.
+/// What every page shows.
 pub(crate) struct Frame {
     pub(crate) now_ms: i64,
     pub(crate) can_sign_out: bool,
@@ -19,8 +19,8 @@ pub(crate) struct Frame {
     pub(crate) done: Option<&'static str>,
 }
 
-/// Another page is to be asked for.
-pub(crate) fn see(place: &str) -> Response<Bytes> {
+/// Sends the browser to another page.
+pub(crate) fn redirect(place: &str) -> Response<Bytes> {
     let mut answer = text(StatusCode::SEE_OTHER, "text/plain", "");
     if let Ok(place) = HeaderValue::try_from(place) {
         answer.headers_mut().insert(LOCATION, place);
@@ -28,7 +28,7 @@ pub(crate) fn see(place: &str) -> Response<Bytes> {
     answer
 }
 
-/// A page that says what is wrong.
+/// A page that explains a problem.
 pub(crate) fn problem(
     status: StatusCode,
     title: &str,
@@ -42,8 +42,8 @@ pub(crate) fn problem(
 }
 
 impl Frame {
-    /// For whoever is not known yet.
-    pub(crate) fn of_a_stranger() -> Self {
+    /// For a browser that is not signed in.
+    pub(crate) fn signed_out() -> Self {
         Self {
             now_ms: 0,
             can_sign_out: false,
@@ -65,20 +65,20 @@ impl Frame {
         match rendered {
             Ok(html) => text(StatusCode::OK, "text/html; charset=utf-8", html),
             Err(error) => {
-                // What an error shows besides may be content.
+                // The rest of the error may quote a conversation.
                 let (kind, line) = (error.kind(), error.line());
-                tracing::error!(page = name, %kind, line, "a page cannot be made");
+                tracing::error!(page = name, %kind, line, "a page cannot be rendered");
                 text(
                     StatusCode::INTERNAL_SERVER_ERROR,
                     "text/plain",
-                    "this page cannot be made; the log of the proxy says why\n",
+                    "this page cannot be rendered; the log of the proxy has the reason\n",
                 )
             }
         }
     }
 }
 
-/// The templates. Names end in `.html`, so that everything that is put into them is escaped.
+/// The templates. Their names end in `.html`, which turns escaping on.
 fn templates() -> &'static Environment<'static> {
     static TEMPLATES: OnceLock<Environment<'static>> = OnceLock::new();
     TEMPLATES.get_or_init(|| {
@@ -112,7 +112,7 @@ fn templates() -> &'static Environment<'static> {
     })
 }
 
-/// A view as templates see it.
+/// A view as a value for templates.
 pub(crate) fn template_value<T: serde::Serialize>(view: &T) -> Value {
     Value::from(minijinja::value::Serde(view))
 }
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_told_in_words() {
+    fn times_are_words() {
         for (seconds, words) in [
             (0, "now"),
             (59, "59 s ago"),

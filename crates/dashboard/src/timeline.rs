@@ -1,27 +1,28 @@
-//! One session over time: what each request took, and what happened in between.
+//! One session over time: the tokens and the cost of each request, and the events between them.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use throughline_store::{EventRow, Purpose, SessionInfo, StoreError};
 
 use crate::Dashboard;
 use crate::backend::Marks;
-use crate::figures::{Fold, Row, Sums, prompt};
+use crate::figures::{Row, Sums, Tally, prompt};
 
 /// A session over time.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Timeline {
     pub(crate) marks: Marks,
-    /// Whether what is swapped in reaches the provider.
+    /// Whether memories reach the provider.
     pub(crate) is_rewriting: bool,
     pub(crate) sums: Sums,
-    pub(crate) requests: Vec<Point>,
-    pub(crate) events: Vec<Happened>,
+    pub(crate) requests: Vec<RequestPoint>,
+    pub(crate) events: Vec<TimelineEvent>,
 }
 
-/// A request that was answered.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Point {
+/// An answered request.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct RequestPoint {
     pub(crate) at_ms: i64,
     pub(crate) uncached: u64,
     pub(crate) cache_write: u64,
@@ -29,22 +30,22 @@ pub(crate) struct Point {
     pub(crate) output: u64,
     /// Tokens of the prompt.
     pub(crate) tokens: u64,
-    /// Tokens that it would have had with nothing left out; where nothing is rewritten, with the memory.
+    /// Tokens of the same prompt with nothing left out; with the memory, if the proxy only observes.
     pub(crate) tokens_otherwise: u64,
     pub(crate) cost_nanodollars: u64,
-    /// The session's cost up to here, memories included.
+    /// Cost of the session so far, memories included.
     pub(crate) total_nanodollars: u64,
-    /// The same with nothing left out.
+    /// Estimated cost so far with nothing left out.
     pub(crate) without_nanodollars: u64,
-    /// Whether all requests so far would have fitted the window with nothing left out.
+    /// Whether every request so far would have fitted the window with nothing left out.
     pub(crate) fits_without: bool,
 }
 
-/// Something that happened.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Happened {
+/// A decision about the session.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct TimelineEvent {
     pub(crate) at_ms: i64,
-    /// How many requests had been answered before.
+    /// Requests that had been answered before.
     pub(crate) after_requests: usize,
     pub(crate) kind: String,
     /// Numbers and reasons.
@@ -56,38 +57,38 @@ pub(crate) struct Happened {
 impl Dashboard {
     /// A session over time.
     pub(crate) async fn timeline(&self, info: &SessionInfo) -> Result<Timeline, StoreError> {
-        let mut fold = Fold::default();
-        let rows = self.rows(&info.id, &mut fold).await?;
-        let reading = self.reading(info);
+        let mut tally = Tally::default();
+        let rows = self.rows(&info.id, &mut tally).await?;
+        let terms = self.terms(info);
         let mut timeline = Timeline {
             marks: self.marks(info),
-            is_rewriting: reading.is_rewriting,
+            is_rewriting: terms.is_rewriting,
             ..Timeline::default()
         };
         for row in rows {
             match row {
                 Row::Event(row) => {
-                    fold.event(&row);
-                    timeline.happened(&row);
+                    tally.event(&row);
+                    timeline.add_event(&row);
                 }
                 Row::Usage(row) => {
-                    fold.usage(&row, &reading);
+                    tally.usage(&row, &terms);
                     if row.purpose != Purpose::Main {
                         continue;
                     }
                     let tokens = prompt(&row);
-                    let sums = &fold.sums;
-                    timeline.requests.push(Point {
+                    let sums = &tally.sums;
+                    timeline.requests.push(RequestPoint {
                         at_ms: row.at_ms,
                         uncached: row.uncached,
                         cache_write: row.cache_write + row.cache_write_long,
                         cache_read: row.cache_read,
                         output: row.output,
                         tokens,
-                        tokens_otherwise: if reading.is_rewriting {
-                            tokens + fold.removed()
+                        tokens_otherwise: if terms.is_rewriting {
+                            tokens + tally.removed()
                         } else {
-                            tokens.saturating_sub(fold.removed())
+                            tokens.saturating_sub(tally.removed())
                         },
                         cost_nanodollars: row
                             .cost_nanodollars
@@ -100,15 +101,15 @@ impl Dashboard {
                 }
             }
         }
-        timeline.sums = fold.sums;
+        timeline.sums = tally.sums;
         Ok(timeline)
     }
 }
 
 impl Timeline {
-    fn happened(&mut self, row: &EventRow) {
+    fn add_event(&mut self, row: &EventRow) {
         let detail: Value = serde_json::from_str(&row.json).unwrap_or_default();
-        self.events.push(Happened {
+        self.events.push(TimelineEvent {
             at_ms: row.at_ms,
             after_requests: self.requests.len(),
             kind: row.kind.clone(),

@@ -1,8 +1,9 @@
-//! What is shown of sessions and memories: the answers of the API, and what the pages are made of.
+//! Sessions and memories as the API answers them; the pages are made from the same types.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use throughline_engine::{Halt, Mode, Pin};
-use throughline_memory::document::{Item, Memory, Origin, Status};
+use throughline_memory::document::{Entry, Item, Memory, Origin, Section, Status};
 use throughline_memory::redact::Redactor;
 use throughline_store::{MemoryInfo, MemoryRow, SessionId, SessionInfo, StoreError};
 
@@ -10,88 +11,110 @@ use crate::Dashboard;
 use crate::backend::{Marks, SessionState};
 use crate::figures::Sums;
 
-/// A session in a list.
-#[derive(Clone, Debug, Serialize)]
+/// A session.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Session {
     pub(crate) id: String,
     pub(crate) title: String,
     pub(crate) wire: String,
     pub(crate) model: String,
+    /// The session that this one is a fork of.
     pub(crate) parent: Option<Parent>,
     pub(crate) created_ms: i64,
     pub(crate) updated_ms: i64,
     pub(crate) messages: u64,
     pub(crate) archive_tokens: u64,
-    /// The newest memory version; 0 for none.
+    /// The newest memory version; 0 without one.
     pub(crate) newest_version: u64,
     /// Whether it is in memory.
     pub(crate) is_live: bool,
-    /// Whether it was begun by a proxy, so that it can be acted upon here.
+    /// Whether a proxy began it, so that actions are possible here.
     pub(crate) is_ours: bool,
+    /// Requests without a complete answer.
     pub(crate) in_flight: usize,
-    /// Tokens of the next request; of the last prompt and its answer where the session is not in memory.
+    /// Tokens of the next request; of the last prompt and its answer if the session is not in memory.
     pub(crate) context_tokens: u64,
     pub(crate) marks: Marks,
     pub(crate) sums: Sums,
 }
 
-#[derive(Clone, Debug, Serialize)]
+/// Where a fork begins.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Parent {
     pub(crate) id: String,
+    /// Messages that both have in common.
     pub(crate) messages: u64,
 }
 
-/// What is known of one session besides.
-#[derive(Clone, Debug, Default, Serialize)]
+/// The memory and the settings of a session.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Detail {
-    /// `instant`, `traditional` or `off`.
-    pub(crate) mode: &'static str,
+    pub(crate) mode: SessionMode,
     pub(crate) epoch: u64,
-    /// Messages that the memory in the requests stands for.
+    /// Messages that the memory in the requests represents.
     pub(crate) covered: u64,
     /// Number of the memory in the requests.
     pub(crate) version: Option<u64>,
     pub(crate) memory_tokens: u64,
+    /// Tokens of system prompt and tools.
     pub(crate) overhead_tokens: u64,
-    /// Messages that the memory would cover that is ready.
+    /// Messages that the memory that is ready would cover.
     pub(crate) ready_cover: Option<usize>,
+    /// Whether a model is making a memory.
     pub(crate) is_updating: bool,
     /// Why nothing is compacted.
     pub(crate) halt: Option<&'static str>,
+    /// Whether the last swap can be undone.
     pub(crate) can_undo: bool,
     pub(crate) pins: Vec<PinView>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+/// When a session is compacted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SessionMode {
+    Instant,
+    Traditional,
+    Off,
+}
+
+/// A fact that every memory contains.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Pin")]
 pub(crate) struct PinView {
     pub(crate) id: String,
     pub(crate) text: String,
+    /// Index of the message that it comes from.
     pub(crate) message: usize,
 }
 
 /// A memory version.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Version")]
 pub(crate) struct VersionView {
     pub(crate) version: u64,
+    /// Messages that it represents.
     pub(crate) covered: u64,
+    #[schemars(extend("enum" = ["draft", "model", "given"]))]
     pub(crate) origin: String,
     pub(crate) created_ms: i64,
     pub(crate) tokens: u32,
 }
 
 /// An item of a memory.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Item")]
 pub(crate) struct ItemView {
     pub(crate) id: String,
     pub(crate) section: &'static str,
-    /// The main text and what belongs to it, in the order in which edits name them.
+    /// The main text and what belongs to it, in the order in which edits list them.
     pub(crate) texts: Vec<NamedText>,
     /// Whose words they are.
-    pub(crate) origin: &'static str,
-    /// Index of the message that it comes from.
+    pub(crate) origin: ItemOrigin,
+    /// Index of the message that it comes from, from 0.
     pub(crate) message: usize,
-    /// `active`, `resolved` or `superseded`.
-    pub(crate) status: &'static str,
+    pub(crate) status: ItemStatus,
+    /// Id of the item that supersedes it.
     pub(crate) superseded_by: Option<String>,
     /// The version that added or last changed it.
     pub(crate) touched: u32,
@@ -99,14 +122,35 @@ pub(crate) struct ItemView {
     pub(crate) is_pin: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// A text of an item.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct NamedText {
     pub(crate) name: &'static str,
     pub(crate) text: String,
 }
 
+/// Whose words an item holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ItemOrigin {
+    User,
+    Assistant,
+    Tool,
+    Code,
+}
+
+/// Whether an item still holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ItemStatus {
+    Active,
+    Resolved,
+    Superseded,
+}
+
 /// A section of a memory.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Section")]
 pub(crate) struct SectionView {
     pub(crate) name: &'static str,
     pub(crate) items: Vec<ItemView>,
@@ -151,42 +195,42 @@ impl ItemView {
             _ => &["text"],
         };
         let mut entry = item.entry.clone();
-        // A decision without a reason has a constraint all the same.
+        // A decision without a reason can still have a constraint.
         let has_no_reason = matches!(
             &entry,
-            throughline_memory::document::Entry::KeyDecision {
+            Entry::KeyDecision {
                 reason: None,
                 constraint: Some(_),
                 ..
             }
         );
-        let names: Vec<&'static str> = if has_no_reason {
-            vec!["decision", "constraint"]
+        let names = if has_no_reason {
+            &["decision", "constraint"]
         } else {
-            names.to_vec()
+            names
         };
         let texts = entry
             .texts_mut()
-            .zip(names)
+            .zip(names.iter().copied())
             .map(|(text, name)| NamedText {
                 name,
                 text: std::mem::take(text),
             })
             .collect();
         let (status, superseded_by) = match &item.status {
-            Status::Active => ("active", None),
-            Status::Resolved => ("resolved", None),
-            Status::SupersededBy(by) => ("superseded", Some(by.clone())),
+            Status::Active => (ItemStatus::Active, None),
+            Status::Resolved => (ItemStatus::Resolved, None),
+            Status::SupersededBy(by) => (ItemStatus::Superseded, Some(by.clone())),
         };
         Self {
             id: item.id.clone(),
             section: section.name(),
             texts,
             origin: match item.origin {
-                Origin::User => "user",
-                Origin::Assistant => "assistant",
-                Origin::Tool => "tool",
-                Origin::Code => "code",
+                Origin::User => ItemOrigin::User,
+                Origin::Assistant => ItemOrigin::Assistant,
+                Origin::Tool => ItemOrigin::Tool,
+                Origin::Code => ItemOrigin::Code,
             },
             message: item.provenance.message,
             status,
@@ -200,7 +244,7 @@ impl ItemView {
 
 /// The sections of a memory that have items.
 pub(crate) fn sections(memory: &Memory) -> Vec<SectionView> {
-    throughline_memory::document::Section::ALL
+    Section::ALL
         .into_iter()
         .map(|section| SectionView {
             name: section.name(),
@@ -210,18 +254,42 @@ pub(crate) fn sections(memory: &Memory) -> Vec<SectionView> {
         .collect()
 }
 
-fn mode_name(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Off => "off",
-        Mode::Traditional => "traditional",
-        Mode::Instant => "instant",
+impl SessionMode {
+    /// The mode of that name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        match name {
+            "instant" => Some(Self::Instant),
+            "traditional" => Some(Self::Traditional),
+            "off" => Some(Self::Off),
+            _ => None,
+        }
+    }
+}
+
+impl From<Mode> for SessionMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Off => Self::Off,
+            Mode::Traditional => Self::Traditional,
+            Mode::Instant => Self::Instant,
+        }
+    }
+}
+
+impl From<SessionMode> for Mode {
+    fn from(mode: SessionMode) -> Self {
+        match mode {
+            SessionMode::Off => Self::Off,
+            SessionMode::Traditional => Self::Traditional,
+            SessionMode::Instant => Self::Instant,
+        }
     }
 }
 
 impl From<SessionState> for Detail {
     fn from(state: SessionState) -> Self {
         Self {
-            mode: mode_name(state.mode),
+            mode: state.mode.into(),
             epoch: state.epoch,
             covered: state.covered,
             version: state.version,
