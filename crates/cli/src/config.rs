@@ -21,7 +21,7 @@ use crate::error::{Failure, Kind};
 use crate::files;
 use crate::terminal::{Colours, Thinking};
 
-pub(crate) use values::{CredentialPlace, MarkSetting, StoreKind};
+pub(crate) use values::{CredentialPlace, MarkSetting};
 
 /// The file with everything in it, understood. What is not said is `None`, or the default.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,6 @@ pub(crate) struct Config {
     pub(crate) credential: Option<CredentialPlace>,
     pub(crate) catalogue: Option<PathBuf>,
     pub(crate) data: Option<PathBuf>,
-    pub(crate) store: StoreKind,
     pub(crate) window: Option<u64>,
     pub(crate) max_tokens: Option<u64>,
     pub(crate) mode: Option<Mode>,

@@ -139,7 +139,7 @@ async fn with_proxy<T>(
     // A killed process loses nothing; waiting for the disk would hold up requests.
     let mut options = SqliteStoreOptions::default();
     options.durability = Durability::ProcessKill;
-    storage::using_at(&folder, of_user.store, options, async |store| {
+    storage::using_at(&folder, options, async |store| {
         let proxy = start(config, Arc::clone(store)).await?;
         work(proxy).await
     })

@@ -12,7 +12,7 @@ use throughline::store::{Place, Scope, Search, SessionId, SessionInfo, Shelf, St
 use self::archive::shortened_ids;
 use crate::arguments::sessions::{self as arguments, Action};
 use crate::config::Config;
-use crate::error::{Ending, Failure, Kind, chain};
+use crate::error::{Ending, Failure, Kind};
 use crate::output::{self, Console};
 use crate::terminal;
 use crate::{runtime, storage, words};
@@ -89,17 +89,8 @@ async fn list(
         schema: &'static str,
         total: usize,
         sessions: Vec<Entry>,
-        /// Those that cannot be read.
-        damaged: Vec<Damaged>,
-    }
-    #[derive(Serialize)]
-    struct Damaged {
-        id: String,
-        changed_at: Option<String>,
-        error: String,
     }
     let all = storage::sessions(store).await?;
-    let damaged = store.damaged().await.map_err(storage::failure)?;
     let mut entries = Vec::new();
     for session in all.iter().take(arguments.limit) {
         entries.push(Entry::of(session, store).await?);
@@ -109,18 +100,7 @@ async fn list(
             schema: "throughline.sessions/1",
             total: all.len(),
             sessions: entries,
-            damaged: damaged
-                .iter()
-                .map(|damaged| Damaged {
-                    id: damaged.id.to_string(),
-                    changed_at: damaged.changed_ms.and_then(words::rfc3339),
-                    error: chain(&damaged.error),
-                })
-                .collect(),
         });
-    }
-    for damaged in &damaged {
-        console.warning(&terminal::harmless(&storage::of(damaged)));
     }
     if all.is_empty() {
         console.note("there is no session yet; `throughline chat` begins one");

@@ -6,12 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throughline::store::{
-    Access, DamagedSession, ErrorKind, FileStore, Page, SessionId, SessionInfo, SqliteStore,
-    SqliteStoreOptions, Store, StoreError,
+    Access, ErrorKind, Page, SessionId, SessionInfo, SqliteStore, SqliteStoreOptions, Store,
+    StoreError, old_files,
 };
 
-use crate::config::{Config, StoreKind};
-use crate::error::{Failure, Kind, reason};
+use crate::config::Config;
+use crate::error::{Failure, Kind, chain, reason};
+use crate::output::Console;
+use crate::words;
+
+const DATABASE: &str = "sessions.db";
+/// Where version 0.1 kept sessions with `store = "files"`.
+const OLD_FILES: &str = "sessions";
 
 /// Which session is the one that was changed last.
 pub(crate) const LAST: &str = "last";
@@ -19,8 +25,8 @@ pub(crate) const LAST: &str = "last";
 /// How long the end of a command waits for the database, which is whole without that too.
 const CLOSING_WAIT: Duration = Duration::from_secs(5);
 
-/// Does the work with the store of the configuration, making it if there is none, and closes it, however the work ends:
-/// what is left is one file without a log beside it.
+/// Does the work with the user's store, making it if there is none, and closes it, however the work ends: what is left
+/// is one file without a log beside it.
 pub(crate) async fn using<T>(
     config: &Config,
     work: impl AsyncFnOnce(&Arc<dyn Store>) -> Result<T, Failure>,
@@ -28,63 +34,80 @@ pub(crate) async fn using<T>(
     let mut options = SqliteStoreOptions::default();
     // One that cannot be written can be read.
     options.access = Access::AsAllowed;
-    let folder = config.data_folder()?;
-    using_at(&folder, config.store, options, work).await
+    using_at(&config.data_folder()?, options, work).await
 }
 
 /// The same with the store in a folder.
 pub(crate) async fn using_at<T>(
     folder: &Path,
-    kind: StoreKind,
     options: SqliteStoreOptions,
     work: impl AsyncFnOnce(&Arc<dyn Store>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let place = folder.join(name(kind));
+    let place = folder.join(DATABASE);
     make_private_folder(folder)?;
-    check_kind(kind, &place)?;
-    match kind {
-        StoreKind::Sqlite => {
-            let opened = SqliteStore::open_with(&place, options).await;
-            let database = opened.map_err(failure)?;
-            let store: Arc<dyn Store> = Arc::new(database.clone());
-            let result = work(&store).await;
-            // Whoever still has it open closes it later.
-            let _ = tokio::time::timeout(CLOSING_WAIT, database.close()).await;
-            result
-        }
-        StoreKind::Files => {
-            let store: Arc<dyn Store> = Arc::new(FileStore::open(&place).await.map_err(failure)?);
-            work(&store).await
-        }
+    if place.is_dir() {
+        let message = format!(
+            "{} is a folder, where the database is to be",
+            place.display()
+        );
+        let hint = "move it away, or `throughline config set data FOLDER` chooses another place";
+        return Err(Failure::new(Kind::Input, message).hint(hint));
     }
+    let opened = SqliteStore::open_with(&place, options).await;
+    let database = opened.map_err(failure)?;
+    import_old(&folder.join(OLD_FILES), &database).await;
+    let store: Arc<dyn Store> = Arc::new(database.clone());
+    let result = work(&store).await;
+    // Another handle closes it later.
+    let _ = tokio::time::timeout(CLOSING_WAIT, database.close()).await;
+    result
 }
 
-/// A database is a file, and the other kind of store a folder.
-fn check_kind(store: StoreKind, place: &Path) -> Result<(), Failure> {
-    let (is_wrong, is, needed) = match store {
-        StoreKind::Sqlite => (place.is_dir(), "a folder", "the database is to be"),
-        StoreKind::Files => (
-            place.is_file(),
-            "a file",
-            "the folder of the sessions is to be",
-        ),
+/// Imports the sessions that version 0.1 kept in files, and renames their folder, so that this is done once. Nothing is
+/// deleted.
+async fn import_old(root: &Path, database: &SqliteStore) {
+    if !old_files::is_old_store(root) {
+        return;
+    }
+    let console = Console::from_environment();
+    let imported = match old_files::import(root, database).await {
+        Ok(imported) => imported,
+        Err(error) => {
+            return console.warning(&format!(
+                "the sessions in {} are not imported: {}",
+                root.display(),
+                chain(&error)
+            ));
+        }
     };
-    match is_wrong {
-        false => Ok(()),
-        true => Err(Failure::new(
-            Kind::Input,
-            format!("{} is {is}, where {needed}", place.display()),
-        )
-        .hint("move it away, or `throughline config set data FOLDER` chooses another place")),
+    for (id, error) in &imported.failed {
+        console.warning(&format!("session {id} is not imported: {}", chain(error)));
     }
+    let mut to = root.with_file_name("sessions-imported");
+    let mut number = 1;
+    while to.exists() {
+        number += 1;
+        to = root.with_file_name(format!("sessions-imported-{number}"));
+    }
+    let is_busy = imported
+        .failed
+        .iter()
+        .any(|(_, error)| error.kind() == ErrorKind::Busy);
+    // The next command tries again with what another process is writing.
+    let place = match !is_busy && fs::rename(root, &to).is_ok() {
+        true => to,
+        false => root.to_owned(),
+    };
+    console.note(&format!(
+        "{} of an older version imported into the database; their files are in {}",
+        words::counted(imported.sessions, "session"),
+        place.display()
+    ));
 }
 
-/// Gives the room of what was deleted back to the disk; so many bytes. Files have given it back already.
+/// Gives the room of what was deleted back to the disk; the number of bytes.
 pub(crate) async fn shrink(config: &Config) -> Result<u64, Failure> {
     let place = place(config)?;
-    if config.store == StoreKind::Files {
-        return Ok(0);
-    }
     let of = |path: &Path| path.metadata().map_or(0, |metadata| metadata.len());
     let mut log = place.clone().into_os_string();
     log.push("-wal");
@@ -96,16 +119,9 @@ pub(crate) async fn shrink(config: &Config) -> Result<u64, Failure> {
     Ok(before.saturating_sub(size()))
 }
 
-/// The database, or the folder.
+/// The database.
 pub(crate) fn place(config: &Config) -> Result<PathBuf, Failure> {
-    Ok(config.data_folder()?.join(name(config.store)))
-}
-
-fn name(kind: StoreKind) -> &'static str {
-    match kind {
-        StoreKind::Sqlite => "sessions.db",
-        StoreKind::Files => "sessions",
-    }
+    Ok(config.data_folder()?.join(DATABASE))
 }
 
 /// The folder of everything, for its owner alone. One that exists is left as it is: it may be the user's own.
@@ -134,18 +150,7 @@ pub(crate) fn make_private_folder(folder: &Path) -> Result<(), Failure> {
 pub(crate) async fn find(store: &dyn Store, wanted: &str) -> Result<SessionInfo, Failure> {
     if wanted == LAST {
         let newest = store.sessions(Page::first(1)).await.map_err(failure)?;
-        let newest = newest.into_iter().next();
-        // Where it is damaged, nobody is put into another one without a word.
-        let damaged = store.damaged().await.map_err(failure)?;
-        let changed = newest.as_ref().map(|session| session.updated_ms);
-        if let Some(damaged) = damaged.into_iter().find(|one| one.changed_ms >= changed) {
-            let hint = "another one can be named by its id: `throughline sessions list` shows them";
-            return Err(
-                Failure::new(Kind::Input, format!("the newest session, {}", of(&damaged)))
-                    .hint(hint),
-            );
-        }
-        return newest.ok_or_else(|| {
+        return newest.into_iter().next().ok_or_else(|| {
             Failure::new(Kind::NothingToDo, "there is no session yet")
                 .hint("`throughline chat` begins one")
         });
@@ -189,15 +194,6 @@ pub(crate) async fn sessions(store: &dyn Store) -> Result<Vec<SessionInfo>, Fail
     }
 }
 
-/// A session that cannot be read, and why.
-pub(crate) fn of(damaged: &DamagedSession) -> String {
-    format!(
-        "{}, cannot be read: {}",
-        damaged.id,
-        crate::error::chain(&damaged.error)
-    )
-}
-
 fn none(wanted: &str) -> Failure {
     Failure::new(Kind::Arguments, format!("there is no session {wanted}"))
         .hint("`throughline sessions list` shows them; `last` is the newest")
@@ -213,7 +209,7 @@ pub(crate) fn failure(error: StoreError) -> Failure {
         ErrorKind::ReadOnly => Failure::new(Kind::Output, message)
             .hint("`throughline doctor` looks at the place of the sessions"),
         ErrorKind::Corrupt => Failure::new(Kind::Input, message)
-            .hint("restore it from a backup, or move it away to begin anew"),
+            .hint("restore it from a backup, or move it away to start with an empty one"),
         ErrorKind::Newer => Failure::new(Kind::Input, message).hint("update throughline"),
         ErrorKind::NotFound => Failure::new(Kind::Arguments, message)
             .hint("`throughline sessions list` shows the sessions"),

@@ -1,4 +1,4 @@
-//! Measures the stores that outlive a process: a commit at a swap, an append to a short and to a long archive, and
+//! Measures the SQLite store: a commit at a swap, an append to a short and to a long archive, and
 //! the opening of a large session in a process of its own.
 //!
 //! ```sh
@@ -15,56 +15,47 @@ use std::time::{Duration, Instant};
 
 use throughline_store::testing::{adoption, memory, message, session, usage};
 use throughline_store::{
-    Change, Durability, FileStore, FileStoreOptions, Purpose, SessionId, SqliteStore,
-    SqliteStoreOptions, Store,
+    Change, Durability, Purpose, SessionId, SqliteStore, SqliteStoreOptions, Store,
 };
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-const KINDS: [&str; 2] = ["files", "sqlite"];
 const SESSION_BYTES: usize = 100_000_000;
 const MESSAGE_CHARS: usize = 2_000;
 
 #[tokio::main]
 async fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [what, kind, folder] = &arguments[..]
+    if let [what, folder] = &arguments[..]
         && what == "open"
     {
-        return open_here(kind, Path::new(folder)).await;
+        return open_here(Path::new(folder)).await;
     }
     // On the disk that is measured, which `/tmp` may not be.
     let folder = tempfile::tempdir_in(std::env::current_dir()?)?;
-    for kind in KINDS {
-        for durability in [Durability::PowerLoss, Durability::ProcessKill] {
-            swap(
-                kind,
-                &folder.path().join(format!("swap-{kind}-{durability:?}")),
-                durability,
-            )
-            .await?;
-        }
+    for durability in [Durability::PowerLoss, Durability::ProcessKill] {
+        swap(
+            &folder.path().join(format!("swap-{durability:?}")),
+            durability,
+        )
+        .await?;
     }
-    for kind in KINDS {
-        append(kind, &folder.path().join(format!("append-{kind}"))).await?;
-    }
-    for kind in KINDS {
-        let folder = folder.path().join(format!("open-{kind}"));
-        fill(kind, &folder).await?;
-        for _ in 0..2 {
-            let status = Command::new(std::env::current_exe()?)
-                .args(["open", kind])
-                .arg(&folder)
-                .status()?;
-            if !status.success() {
-                return Err("the session could not be opened".into());
-            }
-            // The second time with all of it in the tail.
-            let store = open(kind, &folder, Durability::ProcessKill).await?;
-            let mut writer = store.open(&id()?, Duration::ZERO).await?;
-            let epoch = writer.load().await?.counts.epoch;
-            writer.adopt(epoch, adoption(epoch + 1, None, 0)).await?;
+    append(&folder.path().join("append")).await?;
+    let folder = folder.path().join("open");
+    fill(&folder).await?;
+    for _ in 0..2 {
+        let status = Command::new(std::env::current_exe()?)
+            .arg("open")
+            .arg(&folder)
+            .status()?;
+        if !status.success() {
+            return Err("the session could not be opened".into());
         }
+        // The second time with all of it in the tail.
+        let store = open(&folder, Durability::ProcessKill).await?;
+        let mut writer = store.open(&id()?, Duration::ZERO).await?;
+        let epoch = writer.load().await?.counts.epoch;
+        writer.adopt(epoch, adoption(epoch + 1, None, 0)).await?;
     }
     Ok(())
 }
@@ -73,14 +64,7 @@ fn id() -> Outcome<SessionId> {
     Ok(SessionId::new("measured")?)
 }
 
-async fn open(kind: &str, folder: &Path, durability: Durability) -> Outcome<Arc<dyn Store>> {
-    if kind == "files" {
-        let mut options = FileStoreOptions::default();
-        options.durability = durability;
-        return Ok(Arc::new(
-            FileStore::open_with(folder.join("sessions"), options).await?,
-        ));
-    }
+async fn open(folder: &Path, durability: Durability) -> Outcome<Arc<dyn Store>> {
     let mut options = SqliteStoreOptions::default();
     options.durability = durability;
     Ok(Arc::new(
@@ -117,8 +101,8 @@ fn text(number: u64, chars: usize) -> String {
 
 /// What a swap commits: a memory of 3,000 tokens was stored before; now it is adopted, with an event and the usage of
 /// the call before, and the new user message is appended.
-async fn swap(kind: &str, folder: &Path, durability: Durability) -> Outcome<()> {
-    let store = open(kind, folder, durability).await?;
+async fn swap(folder: &Path, durability: Durability) -> Outcome<()> {
+    let store = open(folder, durability).await?;
     store.create(session("measured", 0), vec![]).await?;
     let mut writer = store.open(&id()?, Duration::ZERO).await?;
     let (mut swaps, mut memories) = (Vec::new(), Vec::new());
@@ -149,15 +133,15 @@ async fn swap(kind: &str, folder: &Path, durability: Durability) -> Outcome<()> 
         swaps.push(started.elapsed());
     }
     print(
-        &format!("{kind}, {durability:?}: store a memory of 12 kB"),
+        &format!("SQLite, {durability:?}: store a memory of 12 kB"),
         memories,
     );
-    print(&format!("{kind}, {durability:?}: commit a swap"), swaps);
+    print(&format!("SQLite, {durability:?}: commit a swap"), swaps);
     Ok(())
 }
 
-async fn append(kind: &str, folder: &Path) -> Outcome<()> {
-    let store = open(kind, folder, Durability::ProcessKill).await?;
+async fn append(folder: &Path) -> Outcome<()> {
+    let store = open(folder, Durability::ProcessKill).await?;
     store.create(session("measured", 0), vec![]).await?;
     let mut writer = store.open(&id()?, Duration::ZERO).await?;
     let mut count = 0;
@@ -178,15 +162,15 @@ async fn append(kind: &str, folder: &Path) -> Outcome<()> {
             appends.push(started.elapsed());
         }
         print(
-            &format!("{kind}, ProcessKill: append to {archived} messages"),
+            &format!("SQLite, ProcessKill: append to {archived} messages"),
             appends,
         );
     }
     Ok(())
 }
 
-async fn fill(kind: &str, folder: &Path) -> Outcome<()> {
-    let store = open(kind, folder, Durability::ProcessKill).await?;
+async fn fill(folder: &Path) -> Outcome<()> {
+    let store = open(folder, Durability::ProcessKill).await?;
     store.create(session("measured", 0), vec![]).await?;
     let mut writer = store.open(&id()?, Duration::ZERO).await?;
     let (mut count, mut bytes) = (0, 0);
@@ -210,16 +194,16 @@ async fn fill(kind: &str, folder: &Path) -> Outcome<()> {
     ];
     writer.commit(2, changes).await?;
     println!(
-        "{kind}: {count} messages, {:.0} MB of messages, {:.0} MB on disk",
+        "SQLite: {count} messages, {:.0} MB of messages, {:.0} MB on disk",
         mb(bytes as u64),
         mb(disk(folder)?)
     );
     Ok(())
 }
 
-async fn open_here(kind: &str, folder: &Path) -> Outcome<()> {
+async fn open_here(folder: &Path) -> Outcome<()> {
     let started = Instant::now();
-    let store = open(kind, folder, Durability::PowerLoss).await?;
+    let store = open(folder, Durability::PowerLoss).await?;
     let mut writer = store.open(&id()?, Duration::ZERO).await?;
     let loaded = writer.load().await?;
     let elapsed = started.elapsed();
@@ -229,7 +213,7 @@ async fn open_here(kind: &str, folder: &Path) -> Outcome<()> {
         .map(|message| message.request_bytes().len())
         .sum();
     println!(
-        "{kind}: open and load with {} messages ({:.1} MB) in the tail: {elapsed:.1?}, at most {:.0} MB of memory",
+        "SQLite: open and load with {} messages ({:.1} MB) in the tail: {elapsed:.1?}, at most {:.0} MB of memory",
         loaded.tail.len(),
         mb(tail as u64),
         mb(peak_bytes()),

@@ -80,7 +80,7 @@ impl Counts {
         Ok(self)
     }
 
-    fn apply(&mut self, change: &Change) -> Result<(), StoreError> {
+    pub(crate) fn apply(&mut self, change: &Change) -> Result<(), StoreError> {
         match change {
             Change::Append {
                 expected_count,

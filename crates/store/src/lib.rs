@@ -1,4 +1,4 @@
-//! Where sessions are kept: messages, memories, events and usage, in memory, in plain files or in SQLite.
+//! Where sessions are kept: messages, memories, events and usage, in memory or in SQLite.
 //!
 //! A [`Store`] holds sessions and is read without ceremony; a [`Writer`] is the exclusive right to change one session,
 //! over all processes, and its one primitive is [`Writer::commit`]: a list of [`Change`]s that happen all or not at
@@ -9,8 +9,8 @@
 //! every time is an argument.
 //!
 //! * [`MemoryStore`]: gone with the process; for tests and for callers who keep sessions themselves.
-//! * [`FileStore`]: a folder for each session, readable by people.
-//! * [`SqliteStore`]: one database with full-text search; what to take where sessions are to stay.
+//! * [`SqliteStore`]: one database with full-text search; for sessions that outlive the process.
+//! * [`old_files`]: imports the sessions that version 0.1 kept in folders of files.
 //!
 //! ```
 //! use std::time::Duration;
@@ -35,12 +35,15 @@
 
 mod change;
 mod error;
-mod files;
+#[cfg(feature = "sqlite")]
 mod lease;
 pub mod limits;
 mod memory;
 mod memory_store;
 mod message;
+#[cfg(feature = "sqlite")]
+pub mod old_files;
+#[cfg(feature = "sqlite")]
 mod private;
 mod search;
 mod session;
@@ -53,14 +56,11 @@ mod usage;
 
 pub use change::{Change, Counts};
 pub use error::{Counter, ErrorKind, Invalid, StoreError};
-pub use files::{FileStore, FileStoreOptions};
 pub use memory::{Adoption, MemoryInfo, MemoryRow};
 pub use memory_store::MemoryStore;
 pub use message::{NewMessage, StoredMessage, SupersededMessage};
 pub use search::{Hit, Place, Scope, Search, Shelf};
-pub use session::{
-    DamagedSession, ForkPoint, InvalidSessionId, NewSession, SessionId, SessionInfo,
-};
+pub use session::{ForkPoint, InvalidSessionId, NewSession, SessionId, SessionInfo};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Access, SqliteStore, SqliteStoreOptions};
 pub use store::{Durability, Loaded, Page, Store, Writer};

@@ -51,12 +51,3 @@ pub(crate) fn restrict(path: &Path, mode: u32) -> io::Result<()> {
 pub(crate) fn restrict(_path: &Path, _mode: u32) -> io::Result<()> {
     Ok(())
 }
-
-/// Makes the names in a folder survive a power cut.
-pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    File::open(path)?.sync_all()?;
-    #[cfg(not(unix))]
-    let _ = path;
-    Ok(())
-}

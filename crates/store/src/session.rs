@@ -5,7 +5,6 @@ use std::str::FromStr;
 
 use bytes::Bytes;
 
-use crate::error::StoreError;
 use crate::limits::SESSION_ID_BYTES_MAX;
 
 /// The name of a session: 1 to 128 of `A-Z a-z 0-9 _ -`, not beginning with `-`.
@@ -131,17 +130,6 @@ pub struct SessionInfo {
     pub tokens: u64,
     /// The newest memory version; 0 where there is none.
     pub memory_version: u64,
-}
-
-/// A session that is there but cannot be read.
-#[derive(Debug)]
-pub struct DamagedSession {
-    /// The id, by the place where it is.
-    pub id: SessionId,
-    /// When anything of it was last written, in milliseconds since 1970, as far as that is known.
-    pub changed_ms: Option<i64>,
-    /// Why it cannot be read.
-    pub error: StoreError,
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::limits::PAGE_ROWS_MAX;
 use crate::memory::{Adoption, MemoryInfo, MemoryRow};
 use crate::message::{NewMessage, StoredMessage, SupersededMessage};
 use crate::search::{Hit, Search};
-use crate::session::{DamagedSession, NewSession, SessionId, SessionInfo};
+use crate::session::{NewSession, SessionId, SessionInfo};
 use crate::usage::{EventRow, UsageRow, UsageTotals};
 
 /// A place where sessions are kept.
@@ -50,15 +50,6 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// What the system says.
     async fn sessions(&self, page: Page) -> Result<Vec<SessionInfo>, StoreError>;
-
-    /// The sessions that are there but cannot be read, and so stand in no list. A store that is damaged only as a whole
-    /// has none.
-    ///
-    /// # Errors
-    /// What the system says.
-    async fn damaged(&self) -> Result<Vec<DamagedSession>, StoreError> {
-        Ok(Vec::new())
-    }
 
     /// One session.
     ///

@@ -7,10 +7,10 @@ mod crash;
 #[cfg(unix)]
 #[path = "store/disk.rs"]
 mod disk;
-#[path = "store/files.rs"]
-mod files;
 #[path = "store/homes.rs"]
 mod homes;
+#[path = "store/old_files.rs"]
+mod old_files;
 #[path = "store/processes.rs"]
 mod processes;
 #[path = "store/sqlite.rs"]

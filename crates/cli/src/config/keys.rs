@@ -159,11 +159,11 @@ pub(crate) static KEYS: &[Key] = &[
     },
     Key {
         name: "store",
-        takes: Takes::OneOf(&["sqlite", "files"]),
+        takes: Takes::OneOf(&["sqlite"]),
         default: "sqlite",
-        about: "How sessions are kept: in one database, or in a folder of readable files for each",
-        example: r#""files""#,
-        set: |config, value, _| values::store(value).map(|it| config.store = it),
+        about: "How sessions are kept: in one database",
+        example: r#""sqlite""#,
+        set: |_, value, _| values::store(value),
     },
     Key {
         name: "system",

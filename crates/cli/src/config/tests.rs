@@ -28,7 +28,6 @@ fn values_are_understood() {
     assert_eq!(config.hard, Some(MarkSetting(Mark::Tokens(9_000))));
     assert_eq!(config.system.as_deref(), Some(Path::new("/settings/p.md")));
     assert_eq!(config.tools, ["recall"]);
-    assert_eq!(config.store, StoreKind::Files);
     assert_eq!(config.wire, Some(Wire::OpenAiChat));
     assert_eq!(config.mode, Some(Mode::Off));
     assert_eq!(

@@ -33,16 +33,6 @@ impl fmt::Display for CredentialPlace {
     }
 }
 
-/// How sessions are kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum StoreKind {
-    /// In one database with full-text search.
-    #[default]
-    Sqlite,
-    /// In a folder for each, readable by people.
-    Files,
-}
-
 /// A mark: a share of the usable window, or a size of the whole context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MarkSetting(pub(crate) Mark);
@@ -186,11 +176,9 @@ pub(super) fn mode(value: &Value) -> Read<Mode> {
     one_of(value, &MODES)
 }
 
-pub(super) fn store(value: &Value) -> Read<StoreKind> {
-    one_of(
-        value,
-        &[("sqlite", StoreKind::Sqlite), ("files", StoreKind::Files)],
-    )
+/// There is one kind of store. `files`, of version 0.1, is still read: its sessions are imported.
+pub(super) fn store(value: &Value) -> Read<()> {
+    one_of(value, &[("sqlite", ()), ("files", ())])
 }
 
 pub(super) fn thinking(value: &Value) -> Read<Thinking> {

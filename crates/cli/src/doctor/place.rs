@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::Finding;
-use crate::config::{Config, StoreKind};
+use crate::config::Config;
 use crate::error::reason;
 use crate::output::Console;
 use crate::terminal;
@@ -98,12 +98,10 @@ fn private(config: &Config, folder: &Path) -> Finding {
     look(folder);
     if let Ok(place) = storage::place(config) {
         look(&place);
-        if config.store == StoreKind::Sqlite {
-            for ending in ["-wal", "-shm"] {
-                let mut name = place.clone().into_os_string();
-                name.push(ending);
-                look(Path::new(&name));
-            }
+        for ending in ["-wal", "-shm"] {
+            let mut name = place.clone().into_os_string();
+            name.push(ending);
+            look(Path::new(&name));
         }
     }
     match open.as_slice() {

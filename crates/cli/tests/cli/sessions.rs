@@ -98,28 +98,25 @@ fn a_long_session_gets_a_memory_at_once_and_is_whole_behind_it() {
 fn a_deleted_session_leaves_no_trace() {
     let words = b"quantum ferry 7431";
     let source = "User: Remember the quantum ferry 7431, please.\nAssistant: I will remember it.\n";
-    for store in ["sqlite", "files"] {
-        let user = User::new();
-        user.printed(&["config", "set", "store", store]);
-        let file = user.path("talk.txt");
-        fs::write(&file, source).unwrap();
-        let model = ["--model", "simulated"];
-        let arguments = [file.to_str().unwrap(), model[0], model[1]];
-        let id = import(&user, &arguments)["id"].as_str().unwrap().to_owned();
-        import(&user, &[&data("long.json"), "--model", "simulated"]);
-        assert!(is_anywhere(&user.data(), words), "{store}");
-        let found = json(&user, &["sessions", "search", "ferry", "quantum", "--json"]);
-        assert_eq!(found["hits"][0]["session"], id.as_str(), "{store}");
+    let user = User::new();
+    let file = user.path("talk.txt");
+    fs::write(&file, source).unwrap();
+    let model = ["--model", "simulated"];
+    let arguments = [file.to_str().unwrap(), model[0], model[1]];
+    let id = import(&user, &arguments)["id"].as_str().unwrap().to_owned();
+    import(&user, &[&data("long.json"), "--model", "simulated"]);
+    assert!(is_anywhere(&user.data(), words));
+    let found = json(&user, &["sessions", "search", "ferry", "quantum", "--json"]);
+    assert_eq!(found["hits"][0]["session"], id.as_str());
 
-        user.refused(&["sessions", "delete", &id], 2, &["--yes"]);
-        let output = user.run(&["sessions", "delete", &id, "--yes"]);
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        assert_eq!(stdout(&output), format!("{id} is deleted\n"));
-        assert!(!is_anywhere(&user.data(), words), "{store}");
-        user.refused(&["sessions", "search", "quantum"], 3, &["nothing"]);
-        user.refused(&["sessions", "show", &id], 2, &["there is no session"]);
-        user.printed(&["sessions", "show", "last"]);
-    }
+    user.refused(&["sessions", "delete", &id], 2, &["--yes"]);
+    let output = user.run(&["sessions", "delete", &id, "--yes"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(stdout(&output), format!("{id} is deleted\n"));
+    assert!(!is_anywhere(&user.data(), words));
+    user.refused(&["sessions", "search", "quantum"], 3, &["nothing"]);
+    user.refused(&["sessions", "show", &id], 2, &["there is no session"]);
+    user.printed(&["sessions", "show", "last"]);
 }
 
 #[test]
@@ -326,51 +323,4 @@ fn an_imported_session_is_answered_and_remembered() {
             assert!(memory.contains(fact), "{name}: {fact} is missing: {memory}");
         }
     }
-}
-
-#[test]
-fn a_damaged_session_is_named_and_none_takes_its_place() {
-    let user = User::new();
-    user.printed(&["config", "set", "store", "files"]);
-    let (name, _) = SESSIONS[0];
-    let import = |title: &str| {
-        let arguments = [
-            &data(name),
-            "--no-memory",
-            "--model",
-            "simulated",
-            "--title",
-            title,
-        ];
-        import(&user, &arguments)["id"].as_str().unwrap().to_owned()
-    };
-    let (older, newer) = (import("older"), import("newer"));
-    let log = user
-        .data()
-        .join("sessions")
-        .join(&newer)
-        .join("commits.log");
-    fs::write(&log, "").unwrap();
-
-    let listed = user.run(&["sessions", "list", "--json"]);
-    let document: Value = serde_json::from_str(stdout(&listed)).unwrap();
-    assert_eq!(document["sessions"][0]["id"], *older);
-    assert_eq!(document["damaged"][0]["id"], *newer);
-    let listed = user.run(&["sessions", "list"]);
-    assert!(stderr(&listed).contains(&newer), "{}", stderr(&listed));
-    let go_on = [
-        "chat",
-        "--continue",
-        "--print",
-        "hello",
-        "--latency",
-        "none",
-    ];
-    user.refused(
-        &go_on,
-        2,
-        &[&newer, "cannot be read", "the log has no whole commit"],
-    );
-    user.refused(&["sessions", "show", "last"], 2, &[&newer]);
-    user.printed(&["sessions", "show", &older]);
 }

@@ -6,6 +6,7 @@ use std::io::Read;
 use serde_json::Value;
 
 use crate::settings::User;
+use crate::{stderr, stdout};
 
 const STORED: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -51,5 +52,37 @@ fn a_database_of_an_earlier_version_is_shown() {
     fs::write(user.data().join("sessions.db"), unpacked).unwrap();
     let listed = json(&user, &["sessions", "list", "--json"]);
     assert_eq!(listed["total"], 6);
+    check_orders(&user);
+}
+
+#[test]
+fn sessions_in_files_of_an_earlier_version_are_imported_once() {
+    let user = User::new();
+    user.printed(&["config", "set", "store", "files"]);
+    let old = user.data().join("sessions/library-orders");
+    fs::create_dir_all(&old).unwrap();
+    for name in ["commits.log", "transcript.jsonl", "parts.bin"] {
+        let from = format!("{STORED}/sessions/library-orders/{name}");
+        fs::copy(from, old.join(name)).unwrap();
+    }
+    let damaged = user.data().join("sessions/damaged");
+    fs::create_dir_all(&damaged).unwrap();
+    fs::write(damaged.join("commits.log"), "no commit").unwrap();
+
+    let listed = user.run(&["sessions", "list", "--json"]);
+    let document: Value = serde_json::from_str(stdout(&listed)).unwrap();
+    assert_eq!(document["total"], 1);
+    let said = stderr(&listed);
+    assert!(said.contains("session damaged is not imported"), "{said}");
+    assert!(
+        said.contains("1 session of an older version imported"),
+        "{said}"
+    );
+    assert!(!user.data().join("sessions").exists());
+    let kept = user.data().join("sessions-imported/library-orders");
+    assert!(kept.join("commits.log").is_file());
+
+    let again = user.run(&["sessions", "list"]);
+    assert_eq!(stderr(&again), "");
     check_orders(&user);
 }

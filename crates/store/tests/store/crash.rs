@@ -9,7 +9,7 @@ use std::time::Duration;
 use throughline_store::testing::{adoption, digest, memory, message, session};
 use throughline_store::{Change, Durability, Page, SessionId, Store, StoreError};
 
-use crate::processes::{Kind, part, place};
+use crate::processes::{open, part, place};
 
 const ID: &str = "killed";
 /// Every commit adds this many messages and one event.
@@ -60,10 +60,10 @@ fn text(position: u64) -> String {
 #[tokio::test]
 #[ignore = "a part, played in a process of its own"]
 async fn writes_until_it_is_killed() {
-    let Some((kind, folder)) = place() else {
+    let Some(folder) = place() else {
         return;
     };
-    let store = kind.open(&folder, Durability::ProcessKill).await;
+    let store = open(&folder, Durability::ProcessKill).await;
     let id = SessionId::new(ID).unwrap();
     let mut writer = store.open(&id, Duration::ZERO).await.unwrap();
     let mut number = writer.load().await.unwrap().counts.message_count / MESSAGES;
@@ -136,16 +136,16 @@ async fn check(store: &dyn Store) -> u64 {
     commits
 }
 
-async fn survives(kind: Kind, kills: u32) {
+async fn survives(kills: u32) {
     let folder = tempfile::tempdir().unwrap();
     let id = SessionId::new(ID).unwrap();
-    let store = kind.open(folder.path(), Durability::ProcessKill).await;
+    let store = open(folder.path(), Durability::ProcessKill).await;
     store.create(session(ID, 0), vec![]).await.unwrap();
     drop(store);
     let mut commits = 0;
     for kill in 0..kills {
-        let accepted = write_and_kill(kind, folder.path(), kill);
-        let store = kind.open(folder.path(), Durability::ProcessKill).await;
+        let accepted = write_and_kill(folder.path(), kill);
+        let store = open(folder.path(), Durability::ProcessKill).await;
         let found = check(&*store).await;
         // At most the one that was under way may be there besides.
         let known = accepted.unwrap_or(commits);
@@ -165,9 +165,9 @@ async fn survives(kind: Kind, kills: u32) {
 }
 
 /// Gives what the process said last.
-fn write_and_kill(kind: Kind, folder: &Path, kill: u32) -> Option<u64> {
+fn write_and_kill(folder: &Path, kill: u32) -> Option<u64> {
     let random = RandomState::new().hash_one(kill);
-    let mut child = part("crash::writes_until_it_is_killed", kind, folder, "")
+    let mut child = part("crash::writes_until_it_is_killed", folder, "")
         .spawn()
         .unwrap();
     let out = BufReader::new(child.stdout.take().unwrap());
@@ -194,10 +194,10 @@ fn write_and_kill(kind: Kind, folder: &Path, kill: u32) -> Option<u64> {
 #[tokio::test]
 #[ignore = "a part, played in a process of its own"]
 async fn holds_the_right_to_write() {
-    let Some((kind, folder)) = place() else {
+    let Some(folder) = place() else {
         return;
     };
-    let store = kind.open(&folder, Durability::ProcessKill).await;
+    let store = open(&folder, Durability::ProcessKill).await;
     let _writer = store
         .open(&SessionId::new(ID).unwrap(), Duration::ZERO)
         .await
@@ -210,50 +210,41 @@ async fn holds_the_right_to_write() {
 
 #[tokio::test]
 async fn a_second_process_is_told_who_writes_or_waits() {
-    for kind in [Kind::Files, Kind::Sqlite] {
-        let folder = tempfile::tempdir().unwrap();
-        let id = SessionId::new(ID).unwrap();
-        let store = kind.open(folder.path(), Durability::ProcessKill).await;
-        store.create(session(ID, 0), vec![]).await.unwrap();
-        let mut child = part("crash::holds_the_right_to_write", kind, folder.path(), "")
-            .stdin(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap())
-            .lines()
-            .map_while(Result::ok);
-        assert!(lines.any(|line| line == "holding"));
+    let folder = tempfile::tempdir().unwrap();
+    let id = SessionId::new(ID).unwrap();
+    let store = open(folder.path(), Durability::ProcessKill).await;
+    store.create(session(ID, 0), vec![]).await.unwrap();
+    let mut child = part("crash::holds_the_right_to_write", folder.path(), "")
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .map_while(Result::ok);
+    assert!(lines.any(|line| line == "holding"));
 
-        let StoreError::Busy { pid, .. } = store.open(&id, Duration::ZERO).await.err().unwrap()
-        else {
-            panic!("two processes must not write one session");
-        };
-        assert_eq!(pid, Some(child.id()));
-        assert_eq!(store.load(&id).await.unwrap().counts.message_count, 0);
+    let StoreError::Busy { pid, .. } = store.open(&id, Duration::ZERO).await.err().unwrap() else {
+        panic!("two processes must not write one session");
+    };
+    assert_eq!(pid, Some(child.id()));
+    assert_eq!(store.load(&id).await.unwrap().counts.message_count, 0);
 
-        let waiting = store.open(&id, Duration::from_secs(60));
-        let killing = async {
-            child.kill().unwrap();
-            child.wait().unwrap();
-        };
-        let (opened, ()) = futures_util::future::join(waiting, killing).await;
-        opened.unwrap();
-    }
-}
-
-#[tokio::test]
-async fn files_survive_being_killed() {
-    survives(Kind::Files, 20).await;
+    let waiting = store.open(&id, Duration::from_secs(60));
+    let killing = async {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    };
+    let (opened, ()) = futures_util::future::join(waiting, killing).await;
+    opened.unwrap();
 }
 
 #[tokio::test]
 async fn sqlite_survives_being_killed() {
-    survives(Kind::Sqlite, 20).await;
+    survives(20).await;
 }
 
 #[tokio::test]
 #[ignore = "takes a minute; for docs/benchmarks.md"]
-async fn both_survive_being_killed_many_times() {
-    survives(Kind::Files, 200).await;
-    survives(Kind::Sqlite, 200).await;
+async fn sqlite_survives_being_killed_many_times() {
+    survives(200).await;
 }

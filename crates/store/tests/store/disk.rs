@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use throughline_store::testing::{append, id, memory, message, session};
 use throughline_store::{
-    Access, Change, Durability, ErrorKind, FileStore, Page, Scope, Search, Shelf, SqliteStore,
+    Access, Change, Durability, ErrorKind, Page, Scope, Search, Shelf, SqliteStore,
     SqliteStoreOptions, Store, StoreError,
 };
 
-use crate::processes::{Kind, part, place, run};
+use crate::processes::{self, part, place, run};
 
 /// Plays a part with mounts of its own, which the shell makes first. False where the system does not allow that.
-fn run_mounted(name: &str, kind: Kind, folder: &Path, mounts: &str) -> bool {
+fn run_mounted(name: &str, folder: &Path, mounts: &str) -> bool {
     let probe = Command::new("unshare")
         .args(["--map-root-user", "--mount", "sh", "-c"])
         .arg(format!("mount -t tmpfs none '{}'", folder.display()))
@@ -27,7 +27,7 @@ fn run_mounted(name: &str, kind: Kind, folder: &Path, mounts: &str) -> bool {
     if !probe.is_ok_and(|status| status.success()) {
         return false;
     }
-    let part = part(name, kind, folder, mounts);
+    let part = part(name, folder, mounts);
     let mut command = Command::new("unshare");
     command
         .args(["--map-root-user", "--mount"])
@@ -41,15 +41,11 @@ fn run_mounted(name: &str, kind: Kind, folder: &Path, mounts: &str) -> bool {
     true
 }
 
-async fn open(kind: Kind, folder: &Path) -> Result<Arc<dyn Store>, StoreError> {
+async fn open(folder: &Path) -> Result<Arc<dyn Store>, StoreError> {
     let mut options = SqliteStoreOptions::default();
     options.access = Access::AsAllowed;
-    Ok(match kind {
-        Kind::Files => Arc::new(FileStore::open(folder.join("sessions")).await?),
-        Kind::Sqlite => {
-            Arc::new(SqliteStore::open_with(folder.join("sessions.db"), options).await?)
-        }
-    })
+    let store = SqliteStore::open_with(folder.join("sessions.db"), options).await?;
+    Ok(Arc::new(store))
 }
 
 /// Takes all the room that there is.
@@ -63,22 +59,18 @@ fn fill(folder: &Path) {
 #[tokio::test]
 #[ignore = "a part, played in a process of its own"]
 async fn deletes_where_there_is_no_room() {
-    let Some((kind, folder)) = place() else {
+    let Some(folder) = place() else {
         return;
     };
-    let begin = async || -> Arc<dyn Store> {
-        match kind {
-            Kind::Files => kind.open(&folder, Durability::PowerLoss).await,
-            Kind::Sqlite => {
-                let path = folder.join("sessions.db");
-                // Its log is carried over, as it is where nobody writes as fast as this.
-                let opened = SqliteStore::open(&path).await.unwrap();
-                opened.close().await;
-                Arc::new(SqliteStore::open(&path).await.unwrap())
-            }
-        }
+    let begin = async || {
+        let path = folder.join("sessions.db");
+        // Its log is carried over, as it is where nobody writes as fast as this.
+        let opened = SqliteStore::open(&path).await.unwrap();
+        opened.close().await;
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&path).await.unwrap());
+        store
     };
-    let store = kind.open(&folder, Durability::PowerLoss).await;
+    let store = processes::open(&folder, Durability::PowerLoss).await;
     let words = "so many different words ".repeat(400);
     // The last is far larger than what is kept for such a day.
     for (name, messages) in [("small", 3), ("middle", 40), ("large", 900)] {
@@ -110,7 +102,7 @@ async fn deletes_where_there_is_no_room() {
 
     // A process that begins now can do it as well.
     for name in ["small", "middle", "large"] {
-        let store = kind.open(&folder, Durability::PowerLoss).await;
+        let store = processes::open(&folder, Durability::PowerLoss).await;
         fill(&folder);
         let deleted = store.delete(&id(name)).await;
         deleted.unwrap_or_else(|error| panic!("{name}: {error:?}"));
@@ -119,7 +111,7 @@ async fn deletes_where_there_is_no_room() {
             ErrorKind::NotFound
         );
     }
-    let store = kind.open(&folder, Durability::PowerLoss).await;
+    let store = processes::open(&folder, Durability::PowerLoss).await;
     assert_eq!(store.sessions(Page::first(9)).await.unwrap(), []);
     fs::remove_file(folder.join("filler")).unwrap();
     store
@@ -130,27 +122,24 @@ async fn deletes_where_there_is_no_room() {
 
 #[test]
 fn sessions_are_deleted_on_a_full_disk() {
-    for kind in [Kind::Files, Kind::Sqlite] {
-        let folder = tempfile::tempdir().unwrap();
-        run_mounted(
-            "disk::deletes_where_there_is_no_room",
-            kind,
-            folder.path(),
-            &format!(
-                "mount -t tmpfs -o size=96m none '{}' &&",
-                folder.path().display()
-            ),
-        );
-    }
+    let folder = tempfile::tempdir().unwrap();
+    run_mounted(
+        "disk::deletes_where_there_is_no_room",
+        folder.path(),
+        &format!(
+            "mount -t tmpfs -o size=96m none '{}' &&",
+            folder.path().display()
+        ),
+    );
 }
 
 #[tokio::test]
 #[ignore = "a part, played in a process of its own"]
 async fn reads_where_it_may_not_write() {
-    let Some((kind, folder)) = place() else {
+    let Some(folder) = place() else {
         return;
     };
-    let store = open(kind, &folder).await.unwrap();
+    let store = open(&folder).await.unwrap();
     let sessions = store.sessions(Page::first(9)).await.unwrap();
     assert_eq!(sessions.len(), 1);
     let loaded = store.load(&id("seen")).await.unwrap();
@@ -174,13 +163,9 @@ async fn reads_where_it_may_not_write() {
 
 #[tokio::test]
 async fn a_place_that_cannot_be_written_is_read() {
-    for (kind, was_killed) in [
-        (Kind::Files, false),
-        (Kind::Sqlite, false),
-        (Kind::Sqlite, true),
-    ] {
+    for was_killed in [false, true] {
         let made = tempfile::tempdir().unwrap();
-        let store = kind.open(made.path(), Durability::ProcessKill).await;
+        let store = processes::open(made.path(), Durability::ProcessKill).await;
         let changes = vec![
             append(0, &["the ferry leaves", "at nine"]),
             Change::Memory(memory(1, 1, "m")),
@@ -206,7 +191,7 @@ async fn a_place_that_cannot_be_written_is_read() {
             made.path()
         };
         drop(store);
-        if kind == Kind::Sqlite && !was_killed {
+        if !was_killed {
             let store = SqliteStore::open(folder.join("sessions.db")).await.unwrap();
             store.close().await;
             assert!(!folder.join("sessions.db-wal").exists());
@@ -214,7 +199,6 @@ async fn a_place_that_cannot_be_written_is_read() {
         let shown = folder.display();
         run_mounted(
             "disk::reads_where_it_may_not_write",
-            kind,
             folder,
             &format!("mount --bind '{shown}' '{shown}' && mount -o remount,bind,ro '{shown}' &&"),
         );
@@ -233,4 +217,46 @@ async fn what_is_not_there_cannot_be_read_either() {
             .await
             .is_err()
     );
+}
+
+/// Every folder is 0700 and every file 0600.
+fn check_private(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    for entry in fs::read_dir(path).unwrap() {
+        let path = entry.unwrap().path();
+        let expected = if path.is_dir() { 0o700 } else { 0o600 };
+        let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, expected, "{}: {mode:o}", path.display());
+        if path.is_dir() {
+            check_private(&path);
+        }
+    }
+}
+
+#[tokio::test]
+#[ignore = "a part, played in a process of its own"]
+async fn makes_private_things() {
+    let Some(folder) = place() else {
+        return;
+    };
+    let store = processes::open(&folder.join("new"), Durability::PowerLoss).await;
+    store
+        .create(session("private", 1), vec![append(0, &["one"])])
+        .await
+        .unwrap();
+    let mut writer = store.open(&id("private"), Duration::ZERO).await.unwrap();
+    writer.put_memory(2, memory(1, 1, "m")).await.unwrap();
+    check_private(&folder);
+    // The log and the index of the log are looked at as well.
+    assert!(
+        folder.join("new/sessions.db-wal").exists() && folder.join("new/sessions.db-shm").exists()
+    );
+}
+
+#[test]
+fn only_the_owner_may_look_whatever_the_umask() {
+    for umask in ["umask 000;", "umask 022;", "umask 277;"] {
+        let folder = tempfile::tempdir().unwrap();
+        run(part("disk::makes_private_things", folder.path(), umask));
+    }
 }

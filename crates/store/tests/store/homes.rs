@@ -6,9 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tempfile::TempDir;
 use throughline_store::testing::Home;
-use throughline_store::{
-    Durability, FileStore, FileStoreOptions, MemoryStore, SqliteStore, SqliteStoreOptions, Store,
-};
+use throughline_store::{Durability, MemoryStore, SqliteStore, SqliteStoreOptions, Store};
 
 #[derive(Default)]
 pub(crate) struct InMemory(MemoryStore);
@@ -17,33 +15,6 @@ pub(crate) struct InMemory(MemoryStore);
 impl Home for InMemory {
     async fn open(&self) -> Arc<dyn Store> {
         Arc::new(self.0.clone())
-    }
-}
-
-pub(crate) struct InFiles {
-    pub(crate) folder: TempDir,
-    pub(crate) durability: Durability,
-}
-
-impl InFiles {
-    pub(crate) fn new(durability: Durability) -> Self {
-        Self {
-            folder: tempfile::tempdir().unwrap(),
-            durability,
-        }
-    }
-
-    pub(crate) fn root(&self) -> PathBuf {
-        self.folder.path().join("sessions")
-    }
-}
-
-#[async_trait]
-impl Home for InFiles {
-    async fn open(&self) -> Arc<dyn Store> {
-        let mut options = FileStoreOptions::default();
-        options.durability = self.durability;
-        Arc::new(FileStore::open_with(self.root(), options).await.unwrap())
     }
 }
 

@@ -1,51 +1,25 @@
 //! Other processes: this test program, started again to play a part in a store.
 //!
-//! A part is an ignored test that does nothing unless it is told, by the environment, which store to play in.
+//! A part is an ignored test that does nothing unless it is told, by the environment, in which folder to play.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use throughline_store::{
-    Durability, FileStore, FileStoreOptions, SqliteStore, SqliteStoreOptions, Store,
-};
+use throughline_store::{Durability, SqliteStore, SqliteStoreOptions, Store};
 
 const PLACE: &str = "THROUGHLINE_STORE_TEST_PLACE";
 
-/// The two kinds that outlive a process.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Kind {
-    Files,
-    Sqlite,
-}
-
-impl Kind {
-    pub(crate) async fn open(self, folder: &Path, durability: Durability) -> Arc<dyn Store> {
-        match self {
-            Self::Files => {
-                let mut options = FileStoreOptions::default();
-                options.durability = durability;
-                Arc::new(
-                    FileStore::open_with(folder.join("sessions"), options)
-                        .await
-                        .unwrap(),
-                )
-            }
-            Self::Sqlite => {
-                let mut options = SqliteStoreOptions::default();
-                options.durability = durability;
-                Arc::new(
-                    SqliteStore::open_with(folder.join("sessions.db"), options)
-                        .await
-                        .unwrap(),
-                )
-            }
-        }
-    }
+/// The store that parts play in.
+pub(crate) async fn open(folder: &Path, durability: Durability) -> Arc<dyn Store> {
+    let mut options = SqliteStoreOptions::default();
+    options.durability = durability;
+    let path = folder.join("sessions.db");
+    Arc::new(SqliteStore::open_with(path, options).await.unwrap())
 }
 
 /// This program, to play the part with this name. What the shell is told comes first.
-pub(crate) fn part(name: &str, kind: Kind, folder: &Path, shell: &str) -> Command {
+pub(crate) fn part(name: &str, folder: &Path, shell: &str) -> Command {
     let mut command = Command::new("sh");
     let program = std::env::current_exe().unwrap();
     command
@@ -59,23 +33,16 @@ pub(crate) fn part(name: &str, kind: Kind, folder: &Path, shell: &str) -> Comman
             "--nocapture",
             "--test-threads=1",
         ])
-        .env(PLACE, format!("{kind:?}:{}", folder.display()))
+        .env(PLACE, folder)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command
 }
 
-/// Which store to play in, if this process was started to.
-pub(crate) fn place() -> Option<(Kind, PathBuf)> {
-    let place = std::env::var(PLACE).ok()?;
-    let (kind, folder) = place.split_once(':')?;
-    let kind = if kind == "Files" {
-        Kind::Files
-    } else {
-        Kind::Sqlite
-    };
-    Some((kind, PathBuf::from(folder)))
+/// Where to play, if this process was started to.
+pub(crate) fn place() -> Option<PathBuf> {
+    std::env::var_os(PLACE).map(PathBuf::from)
 }
 
 /// Runs a part to its end.

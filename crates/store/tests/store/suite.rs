@@ -8,16 +8,11 @@ use throughline_store::testing::{
 };
 use throughline_store::{Change, Durability, ErrorKind, Scope, Search, Shelf, Store};
 
-use crate::homes::{InFiles, InMemory, InSqlite};
+use crate::homes::{InMemory, InSqlite};
 
 #[tokio::test]
 async fn memory_conforms() {
     conforms(&InMemory::default()).await;
-}
-
-#[tokio::test]
-async fn files_conform() {
-    conforms(&InFiles::new(Durability::PowerLoss)).await;
 }
 
 #[tokio::test]
@@ -28,11 +23,6 @@ async fn sqlite_conforms() {
 #[test]
 fn memory_agrees_with_the_model() {
     agrees_with_model(InMemory::default, 200);
-}
-
-#[test]
-fn files_agree_with_the_model() {
-    agrees_with_model(|| InFiles::new(Durability::ProcessKill), 60);
 }
 
 #[test]
@@ -90,14 +80,12 @@ async fn keeps_a_long_archive(home: &dyn Home, count: u64) {
 #[tokio::test]
 async fn a_long_archive() {
     keeps_a_long_archive(&InMemory::default(), 100_000).await;
-    keeps_a_long_archive(&InFiles::new(Durability::ProcessKill), 5_000).await;
     keeps_a_long_archive(&InSqlite::new(Durability::ProcessKill), 5_000).await;
 }
 
 #[tokio::test]
 #[ignore = "takes a minute; the program that measures does the same"]
 async fn a_very_long_archive() {
-    keeps_a_long_archive(&InFiles::new(Durability::ProcessKill), 100_000).await;
     keeps_a_long_archive(&InSqlite::new(Durability::ProcessKill), 100_000).await;
 }
 

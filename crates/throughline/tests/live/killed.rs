@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use throughline::Session;
 use throughline_simulator::Options;
-use throughline_store::{FileStore, SessionId, SqliteStore, Store, StoreError};
+use throughline_store::{SessionId, SqliteStore, Store, StoreError};
 use throughline_transcript::request::message;
 use throughline_transcript::wire::Wire;
 
@@ -20,11 +20,7 @@ use crate::world::{World, chatter};
 const STORE: &str = "THROUGHLINE_TEST_VICTIM_STORE";
 
 async fn open(path: &Path) -> Arc<dyn Store> {
-    if path.extension().is_some() {
-        Arc::new(SqliteStore::open(path).await.unwrap())
-    } else {
-        Arc::new(FileStore::open(path).await.unwrap())
-    }
+    Arc::new(SqliteStore::open(path).await.unwrap())
 }
 
 fn id() -> SessionId {
@@ -159,9 +155,9 @@ async fn kill(path: &Path, steps: usize, moment: Duration, acknowledged: &mut Ve
 async fn kills(count: usize) {
     let folder = tempfile::tempdir().unwrap();
     let mut acknowledged: HashMap<PathBuf, Vec<(u64, String)>> = HashMap::new();
-    for (index, name) in (0..count).zip(["files", "base.db"].into_iter().cycle()) {
+    for index in 0..count {
         // A new session now and then, so that beginnings are hit too.
-        let path = folder.path().join(format!("{}-{name}", index / 10));
+        let path = folder.path().join(format!("{}.db", index / 10));
         let moment = Duration::from_micros((index as u64 * 7_919) % 20_000);
         let of_session = acknowledged.entry(path.clone()).or_default();
         kill(&path, index % 5, moment, of_session).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use throughline::engine::Mode;
 use throughline::{Session, UserInput};
 use throughline_simulator::{Options, Reply};
-use throughline_store::{FileStore, MemoryStore, SqliteStore, Store};
+use throughline_store::{MemoryStore, SqliteStore, Store};
 use throughline_transcript::catalogue::Catalogue;
 use throughline_transcript::request::MemoryPlace;
 use throughline_transcript::request::message::ToolOutput;
@@ -239,14 +239,9 @@ async fn the_next_request_is_the_same_after_a_restart_on_all_wires() {
 }
 
 #[tokio::test]
-async fn the_next_request_is_the_same_after_a_restart_from_files_and_sqlite() {
+async fn the_next_request_is_the_same_after_a_restart_from_sqlite() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    let files = [
-        FileStore::open(at("a")).await.unwrap(),
-        FileStore::open(at("b")).await.unwrap(),
-    ];
-    check(Wire::Anthropic, MemoryPlace::FirstUserMessage, files).await;
     let databases = [
         SqliteStore::open(at("a.db")).await.unwrap(),
         SqliteStore::open(at("b.db")).await.unwrap(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use throughline::Session;
 use throughline::engine::Mode;
 use throughline_simulator::Options;
-use throughline_store::{Page, SessionId, SqliteStore, Store};
+use throughline_store::{MemoryStore, Page, SessionId, SqliteStore, Store, old_files};
 use throughline_transcript::wire::Wire;
 
 use crate::world::World;
@@ -140,4 +140,22 @@ async fn a_database_of_an_earlier_version_opens() {
     let superseded = store.superseded(chat.id(), Page::first(10)).await.unwrap();
     assert_eq!(superseded.len(), 2);
     chat.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_in_files_of_an_earlier_version_is_imported() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("sessions");
+    let (from, to) = (
+        format!("{STORED}/sessions/library-orders"),
+        root.join("library-orders"),
+    );
+    std::fs::create_dir_all(&to).unwrap();
+    for name in ["commits.log", "transcript.jsonl", "parts.bin"] {
+        std::fs::copy(format!("{from}/{name}"), to.join(name)).unwrap();
+    }
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let imported = old_files::import(&root, store.as_ref()).await.unwrap();
+    assert_eq!((imported.sessions, imported.failed.len()), (1, 0));
+    continue_orders(&store).await;
 }
