@@ -120,6 +120,17 @@ impl Raw {
         Ok((Self(slice(text, start, end)), end))
     }
 
+    /// A value of its own from a text that was checked before.
+    pub(crate) fn copied(checked: &str) -> Self {
+        Self(ByteString::from(checked))
+    }
+
+    /// The value that ends before byte `end` of a text that was checked before.
+    pub(crate) fn checked(text: &ByteString, end: usize) -> Self {
+        let start = Scanner::new(text).skip_space();
+        Self(slice(text, start, end))
+    }
+
     /// A string that says `text`.
     #[must_use]
     pub fn string(text: &str) -> Self {

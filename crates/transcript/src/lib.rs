@@ -15,6 +15,7 @@
 //! | read a request body or a part of one | [`body`] |
 //! | look at a conversation | [`Conversation`](conversation::Conversation), [`message`] |
 //! | read only the new messages of a long body | [`outline`] |
+//! | know what else a client's request asks for | [`client`] |
 //! | check whether the provider accepts a request | [`check`] |
 //! | write the requests of a session | [`request`]; [`splice`] for single changes |
 //! | find where a conversation may be cut in two | [`cut`] |
@@ -61,6 +62,7 @@
 pub mod body;
 pub mod catalogue;
 pub mod check;
+pub mod client;
 pub mod conversation;
 pub mod cut;
 pub mod digest;

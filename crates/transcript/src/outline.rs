@@ -28,8 +28,9 @@ use std::ops::Range;
 
 use bytestring::ByteString;
 
-use crate::body::list_name;
+use crate::body::{list_name, read_message};
 use crate::json::{JsonError, Raw};
+use crate::message::Message;
 use crate::wire::Wire;
 
 /// The most fields that a request has beside its messages.
@@ -108,6 +109,8 @@ pub struct Reader {
 pub struct Outline {
     wire: Wire,
     body: ByteString,
+    /// The body without white space around it.
+    value: Raw,
     fields: Vec<(String, Raw)>,
     list: Range<usize>,
 }
@@ -194,6 +197,13 @@ impl Reader {
         self.body.get(span.start..span.end).unwrap_or_default()
     }
 
+    /// Reads a message that was walked over, from a copy of its text, so that the body can be freed. `None` if it is no
+    /// message.
+    #[must_use]
+    pub fn read(&self, span: Span) -> Option<Message> {
+        read_at(&self.body, span)
+    }
+
     /// Reads what is left, messages and fields.
     ///
     /// # Errors
@@ -212,12 +222,14 @@ impl Reader {
         } else {
             self.at += 1;
         }
+        let end = self.at;
         self.space();
         if self.at < self.body.len() {
             self.trailing()?;
         }
         Ok(Outline {
             wire: self.wire,
+            value: Raw::checked(&self.body, end),
             body: self.body,
             fields: self.fields,
             list,
@@ -320,6 +332,10 @@ impl Reader {
     }
 }
 
+fn read_at(body: &ByteString, span: Span) -> Option<Message> {
+    read_message(&Raw::copied(body.get(span.start..span.end)?))
+}
+
 /// The first byte from `at` on that is no white space.
 fn behind_space(bytes: &[u8], mut at: usize) -> usize {
     while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(at) {
@@ -339,6 +355,18 @@ impl Outline {
     #[must_use]
     pub fn body(&self) -> &ByteString {
         &self.body
+    }
+
+    /// The body as a value.
+    #[must_use]
+    pub fn value(&self) -> &Raw {
+        &self.value
+    }
+
+    /// Reads a message of the body, from a copy of its text. `None` if it is no message.
+    #[must_use]
+    pub fn read(&self, span: Span) -> Option<Message> {
+        read_at(&self.body, span)
     }
 
     /// The last field of this name; never the messages.
