@@ -37,13 +37,6 @@ impl Body {
         Self(Inner::Whole((!bytes.is_empty()).then_some(bytes)))
     }
 
-    /// The upstream has announced so many bytes.
-    pub(crate) fn announce(&mut self, bytes: usize) {
-        if let Inner::Passing(tap) = &mut self.0 {
-            tap.announce(bytes);
-        }
-    }
-
     /// A body that comes from upstream.
     pub(crate) fn passing(tap: Tap) -> Self {
         Self(Inner::Passing(Box::new(tap)))

@@ -11,6 +11,8 @@ pub const SESSION: &str = "x-throughline-session";
 pub const SWITCH: &str = "x-throughline";
 /// Session ids that clients send by themselves: many conversations of one run may share one.
 const CLIENT_SESSIONS: [&str; 3] = ["x-claude-code-session-id", "session-id", "session_id"];
+/// Clients of Anthropic's API name its version in this.
+const ANTHROPIC_VERSION: &str = "anthropic-version";
 /// Everything that begins with this is between the client and the proxy.
 const OURS: &str = "x-throughline";
 
@@ -181,7 +183,33 @@ pub(crate) fn wants_web_socket(headers: &HeaderMap) -> bool {
 
 /// Whether the client speaks Anthropic's API: for paths that both have.
 pub(crate) fn is_anthropic(headers: &HeaderMap) -> bool {
-    headers.contains_key("anthropic-version") || headers.contains_key("x-api-key")
+    headers.contains_key(ANTHROPIC_VERSION) || headers.contains_key("x-api-key")
+}
+
+/// The version of Anthropic's API that a request asks for.
+pub(crate) fn anthropic_version(headers: &HeaderMap) -> Option<&str> {
+    headers.get(ANTHROPIC_VERSION)?.to_str().ok()
+}
+
+/// The features of Anthropic's API in beta that a request asks for.
+pub(crate) fn betas(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    headers
+        .get_all("anthropic-beta")
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+}
+
+/// The length of a body as its sender announces it, bytes.
+pub(crate) fn content_length(headers: &HeaderMap) -> Option<usize> {
+    headers
+        .get(header::CONTENT_LENGTH)?
+        .to_str()
+        .ok()?
+        .parse()
+        .ok()
 }
 
 /// The credential of a request, and how it is sent.
@@ -203,7 +231,7 @@ pub(crate) fn credential(headers: &HeaderMap) -> Option<(Credential, AuthStyle)>
 /// What else of a request says on whose account it is and which of the provider's versions it wants.
 pub(crate) fn of_account(headers: &HeaderMap) -> impl Iterator<Item = (&'static str, String)> {
     const NAMES: [&str; 7] = [
-        "anthropic-version",
+        ANTHROPIC_VERSION,
         "anthropic-beta",
         "anthropic-workspace-id",
         "anthropic-user-profile-id",

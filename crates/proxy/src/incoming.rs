@@ -1,73 +1,115 @@
-//! The body of a request, read as far as a session needs it.
+//! A request as it comes in: which conversation it belongs to, and its messages as far as anything needs them.
 
+use bytestring::ByteString;
 use throughline_transcript::check::Profile;
-use throughline_transcript::message::Message;
-use throughline_transcript::outline::{Outline, OutlineError, Reader, Span};
+use throughline_transcript::digest::{Chain, Digest, message_digest};
+use throughline_transcript::message::{Message, Role};
+use throughline_transcript::outline::{OutlineError, Reader, Span};
 use throughline_transcript::wire::Wire;
 
-use crate::known::{Followed, parsed};
+use crate::headers::{self, Tenant};
+use crate::known::Walk;
+use crate::reason::{Bypass, Reason};
 
-/// A request, taken apart up to its first message that a memory may stand for.
-#[derive(Clone)]
-pub(crate) struct Incoming {
+/// A request of a client, before its session is known.
+pub(crate) struct IncomingRequest {
     pub(crate) wire: Wire,
-    pub(crate) reader: Reader,
-    /// Instructions at the beginning of the list: they stay, whatever is covered.
-    pub(crate) lead: Vec<Span>,
     /// What the upstream asks for beyond the provider's rules.
     pub(crate) profile: Profile,
+    pub(crate) tenant: Tenant,
+    /// Instructions at the beginning of the list: they stay, whatever is covered.
+    pub(crate) lead: Vec<Span>,
+    /// The messages behind them.
+    pub(crate) messages: Walk,
+    /// The name that the client has for the session.
+    pub(crate) name: Option<String>,
+    /// The id that some clients send with each request of a run, which may have several conversations.
+    pub(crate) run: Option<String>,
+    /// Everything up to the first message of the user.
+    root: Digest,
+    /// The index of that message.
+    first: Option<usize>,
 }
 
-impl Incoming {
-    /// The whole body.
+impl IncomingRequest {
+    /// Reads the beginning of a body, up to the first message of the user.
     ///
     /// # Errors
-    /// If it is no JSON.
-    pub(crate) fn outline(&self) -> Result<Outline, OutlineError> {
-        self.reader.clone().finish()
+    /// The request is forwarded if its body cannot be read.
+    pub(crate) fn read(
+        wire: Wire,
+        profile: Profile,
+        body: ByteString,
+        tenant: Tenant,
+        head: &http::HeaderMap,
+    ) -> Result<Self, Bypass> {
+        let mut messages = Walk::new(Reader::new(wire, body)?);
+        let mut is_leading = wire != Wire::Anthropic;
+        let mut lead_count = 0;
+        let mut chain = Chain::new();
+        let mut first = None;
+        for index in 0.. {
+            if messages.span(index)?.is_none() {
+                break;
+            }
+            let message = messages.message(index)?;
+            let message = message.ok_or(Bypass::Forward(Reason::Unreadable))?;
+            if is_leading && message.role == Role::System {
+                lead_count += 1;
+                continue;
+            }
+            is_leading = false;
+            chain.push(message_digest(message));
+            if message.role == Role::User {
+                first = Some(index - lead_count);
+                break;
+            }
+        }
+        let lead = messages.split_off_lead(lead_count);
+        Ok(Self {
+            wire,
+            profile,
+            tenant,
+            lead,
+            messages,
+            name: headers::named_session(head).map(str::to_owned),
+            run: headers::client_session(head).map(str::to_owned),
+            root: chain.digest(),
+            first,
+        })
     }
-}
 
-/// What a request has behind the messages that are known.
-pub(crate) struct Rest {
-    pub(crate) spans: Vec<Span>,
-    pub(crate) added: Vec<Message>,
-    pub(crate) outline: Outline,
-    pub(crate) followed: Followed,
-}
-
-/// `None` if something is no message.
-pub(crate) fn rest(mut followed: Followed) -> Result<Option<Rest>, OutlineError> {
-    let mut spans = std::mem::take(&mut followed.spans);
-    let mut added = Vec::new();
-    let mut next = followed.next.take();
-    loop {
-        let span = match next.take() {
-            Some(span) => span,
-            None => match followed.reader.next()? {
-                Some(span) => span,
-                None => break,
-            },
-        };
-        let text = followed.reader.message(span);
-        let Some(read) = parsed(text) else {
-            return Ok(None);
-        };
-        added.push(read);
-        spans.push(span);
+    /// How the ids of its sessions begin.
+    pub(crate) fn prefix(&self) -> String {
+        let tenant = self.tenant.hex();
+        match &self.name {
+            Some(name) => format!("{tenant}-n-{name}-"),
+            None => format!("{tenant}-r-{}-", &self.root.to_string()[..16]),
+        }
     }
-    let outline = followed.reader.clone().finish()?;
-    Ok(Some(Rest {
-        spans,
-        added,
-        outline,
-        followed,
-    }))
-}
 
-/// The limit of the answer, tokens.
-pub(crate) fn answer_limit(outline: &Outline) -> Option<u64> {
-    throughline_transcript::request::limit_names(outline.wire())
-        .iter()
-        .find_map(|name| outline.field(name)?.as_u64())
+    /// The first message of the user.
+    pub(crate) fn first(&mut self) -> Option<&Message> {
+        self.messages.message(self.first?).ok().flatten()
+    }
+
+    /// Whether the model has said something in it already.
+    ///
+    /// # Errors
+    /// If the body is not JSON.
+    pub(crate) fn has_history(&mut self) -> Result<bool, OutlineError> {
+        for index in 0.. {
+            if self.messages.span(index)?.is_none() {
+                break;
+            }
+            let message = self.messages.message(index)?;
+            // A result has a call before it.
+            let is_history =
+                |message: &Message| matches!(message.role, Role::Assistant | Role::Tool);
+            if message.is_some_and(is_history) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
 }

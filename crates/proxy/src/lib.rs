@@ -21,6 +21,7 @@ mod incoming;
 mod known;
 mod metrics;
 mod proxy;
+mod reason;
 mod refusals;
 mod rewrite;
 mod route;

@@ -2,148 +2,153 @@
 
 use http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, UPGRADE};
 use http::{HeaderValue, Response, StatusCode};
-use serde_json::json;
 use throughline_providers::transport::{TransportError, TransportErrorKind};
+use throughline_transcript::client::{ErrorKind, error_body};
 use throughline_transcript::wire::Wire;
 
 use crate::body::Body;
+use crate::reason::Reason;
 
-/// Why the proxy itself refuses a request.
+/// An error with which the proxy itself answers a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// There is nothing at that path.
-    NotFound { path: String },
-    /// The body is larger than the provider takes.
-    TooLarge { bytes_max: usize },
-    /// The client broke its body off.
-    BrokenBody,
-    /// The upstream cannot be reached.
-    Unreachable { what: String },
-    /// The upstream does not answer.
-    NoAnswer,
-    /// More requests at a time than may be.
-    Busy,
-    /// A web socket is wanted: over one, no answer could be read along and no request rewritten.
-    WebSocket,
-    /// Message threads keep the history at the provider: nobody could put a memory in its place.
-    Thread,
+pub(crate) struct Refusal {
+    reason: Reason,
+    status: StatusCode,
+    kind: ErrorKind,
+    message: String,
 }
 
 impl From<TransportError> for Refusal {
     fn from(error: TransportError) -> Self {
         match error.kind {
-            TransportErrorKind::Timeout => Self::NoAnswer,
-            _ => Self::Unreachable {
-                what: error.to_string(),
-            },
+            TransportErrorKind::Timeout => Self::no_answer(),
+            _ => Self::unreachable(&error),
         }
     }
 }
 
 impl Refusal {
-    /// Its name in logs and metrics.
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::NotFound { .. } => "not-found",
-            Self::TooLarge { .. } => "too-large",
-            Self::BrokenBody => "broken-body",
-            Self::Unreachable { .. } => "unreachable",
-            Self::NoAnswer => "no-answer",
-            Self::Busy => "busy",
-            Self::WebSocket => "web-socket",
-            Self::Thread => "thread",
+    fn new(
+        reason: Reason,
+        status: StatusCode,
+        kind: ErrorKind,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            reason,
+            status,
+            kind,
+            message: message.into(),
         }
     }
 
-    fn status(&self) -> StatusCode {
-        match self {
-            Self::NotFound { .. } => StatusCode::NOT_FOUND,
-            Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::BrokenBody | Self::Thread => StatusCode::BAD_REQUEST,
-            Self::Unreachable { .. } => StatusCode::BAD_GATEWAY,
-            Self::NoAnswer => StatusCode::GATEWAY_TIMEOUT,
-            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
-            // What Codex takes as a word to go on over HTTP at once; after any other it tries again first.
-            Self::WebSocket => StatusCode::UPGRADE_REQUIRED,
-        }
+    /// The proxy serves nothing at that path.
+    pub(crate) fn not_found(path: &str) -> Self {
+        let message = format!(
+            "throughline serves /v1 of Anthropic and OpenAI, not {path}: set the base URL to this address"
+        );
+        Self::new(
+            Reason::NotFound,
+            StatusCode::NOT_FOUND,
+            ErrorKind::NotFound,
+            message,
+        )
     }
 
-    fn message(&self) -> String {
-        match self {
-            Self::NotFound { path } => format!(
-                "throughline serves /v1 of Anthropic and OpenAI, not {path}: set the base URL to this address"
-            ),
-            Self::TooLarge { bytes_max } => {
-                format!("the request is larger than {bytes_max} bytes")
-            }
-            Self::BrokenBody => "the request body ended early".to_owned(),
-            Self::Unreachable { what } => format!("throughline cannot reach the upstream: {what}"),
-            Self::NoAnswer => "the upstream does not answer".to_owned(),
-            Self::Busy => {
-                "throughline has more requests under way than it is set to take".to_owned()
-            }
-            Self::WebSocket => {
-                "throughline serves no web sockets: send the request over HTTP".to_owned()
-            }
-            Self::Thread => {
-                "message threads are not supported through throughline: send the whole conversation"
-                    .to_owned()
-            }
-        }
+    /// The body is larger than the provider takes.
+    pub(crate) fn too_large(bytes_max: usize) -> Self {
+        let message = format!("the request is larger than {bytes_max} bytes");
+        Self::new(
+            Reason::TooLarge,
+            StatusCode::PAYLOAD_TOO_LARGE,
+            ErrorKind::TooLarge,
+            message,
+        )
     }
 
-    /// Anthropic's name for it.
-    fn anthropic_type(&self) -> &'static str {
-        match self {
-            Self::NotFound { .. } => "not_found_error",
-            Self::TooLarge { .. } => "request_too_large",
-            Self::BrokenBody | Self::WebSocket | Self::Thread => "invalid_request_error",
-            Self::Unreachable { .. } => "api_error",
-            Self::NoAnswer => "timeout_error",
-            Self::Busy => "overloaded_error",
-        }
+    /// The client broke its body off.
+    pub(crate) fn broken_body() -> Self {
+        Self::new(
+            Reason::BrokenBody,
+            StatusCode::BAD_REQUEST,
+            ErrorKind::InvalidRequest,
+            "the request body ended early",
+        )
+    }
+
+    /// The upstream cannot be reached.
+    fn unreachable(error: &TransportError) -> Self {
+        let message = format!("throughline cannot reach the upstream: {error}");
+        Self::new(
+            Reason::Unreachable,
+            StatusCode::BAD_GATEWAY,
+            ErrorKind::Server,
+            message,
+        )
+    }
+
+    /// The upstream does not answer.
+    pub(crate) fn no_answer() -> Self {
+        Self::new(
+            Reason::NoAnswer,
+            StatusCode::GATEWAY_TIMEOUT,
+            ErrorKind::Timeout,
+            "the upstream does not answer",
+        )
+    }
+
+    /// The proxy has as many requests under way as it may.
+    pub(crate) fn busy() -> Self {
+        Self::new(
+            Reason::ProxyBusy,
+            StatusCode::SERVICE_UNAVAILABLE,
+            ErrorKind::Overloaded,
+            "throughline has more requests under way than it is set to take",
+        )
+    }
+
+    /// The client asks for a web socket, over which no answer can be read and no request rewritten.
+    pub(crate) fn web_socket() -> Self {
+        Self::new(
+            Reason::WebSocket,
+            // After this status Codex switches to HTTP at once; after any other it retries first.
+            StatusCode::UPGRADE_REQUIRED,
+            ErrorKind::InvalidRequest,
+            "throughline serves no web sockets: send the request over HTTP",
+        )
+    }
+
+    /// The request continues a message thread. The provider keeps its history, so that no memory can take its place.
+    pub(crate) fn thread() -> Self {
+        Self::new(
+            Reason::Thread,
+            StatusCode::BAD_REQUEST,
+            ErrorKind::UnsupportedThread,
+            "message threads are not supported through throughline: send the whole conversation",
+        )
+    }
+
+    /// Why the request is refused.
+    pub(crate) fn reason(&self) -> Reason {
+        self.reason
     }
 
     fn body(&self, wire: Wire) -> String {
-        let message = self.message();
-        match wire {
-            Wire::Anthropic => {
-                let mut error = json!({ "type": self.anthropic_type(), "message": message });
-                if *self == Self::Thread {
-                    error["details"] = json!({
-                        "error_code": "thread_unsupported_request",
-                        "unsupported": ["context_management"],
-                    });
-                }
-                json!({ "type": "error", "error": error }).to_string()
-            }
-            Wire::OpenAiChat | Wire::OpenAiResponses => {
-                let kind = if self.status().is_client_error() {
-                    "invalid_request_error"
-                } else {
-                    "server_error"
-                };
-                json!({ "error": { "message": message, "type": kind, "param": null, "code": null } })
-                    .to_string()
-            }
-        }
+        error_body(wire, self.kind, &self.message)
     }
 
     /// The answer.
     pub(crate) fn answer(&self, wire: Wire) -> Response<Body> {
         let mut response = Response::new(Body::whole(self.body(wire)));
-        *response.status_mut() = self.status();
+        *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        match self {
-            Self::Busy => {
-                headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
-            }
-            Self::WebSocket => {
-                headers.insert(UPGRADE, HeaderValue::from_static("HTTP/1.1"));
-                headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-            }
-            _ => {}
+        if self.reason == Reason::ProxyBusy {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if self.reason == Reason::WebSocket {
+            headers.insert(UPGRADE, HeaderValue::from_static("HTTP/1.1"));
+            headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         }
         response
     }
@@ -155,17 +160,17 @@ mod tests {
 
     #[test]
     fn clients_are_answered_in_their_own_format() {
-        let busy = Refusal::Busy;
+        let busy = Refusal::busy();
         assert_eq!(
             busy.body(Wire::Anthropic),
             r#"{"error":{"message":"throughline has more requests under way than it is set to take","type":"overloaded_error"},"type":"error"}"#
         );
         assert_eq!(
-            Refusal::Thread.body(Wire::Anthropic),
+            Refusal::thread().body(Wire::Anthropic),
             r#"{"error":{"details":{"error_code":"thread_unsupported_request","unsupported":["context_management"]},"message":"message threads are not supported through throughline: send the whole conversation","type":"invalid_request_error"},"type":"error"}"#
         );
         assert_eq!(
-            Refusal::NoAnswer.body(Wire::OpenAiChat),
+            Refusal::no_answer().body(Wire::OpenAiChat),
             r#"{"error":{"code":null,"message":"the upstream does not answer","param":null,"type":"server_error"}}"#
         );
     }

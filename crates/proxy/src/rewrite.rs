@@ -1,98 +1,103 @@
-//! Writes the body that a plan means, from the client's own bytes.
+//! Writes the body that a plan asks for, from the client's own bytes.
 
+use bytestring::ByteString;
 use throughline_engine::Plan;
 use throughline_transcript::check::Profile;
+use throughline_transcript::client::{Stripped, without_reasoning};
 use throughline_transcript::json::Raw;
 use throughline_transcript::message::{Content, Message, Role};
 use throughline_transcript::outline::{Outline, Piece, Span};
-use throughline_transcript::request::{message, without_thinking};
+use throughline_transcript::request::message;
 use throughline_transcript::wire::Wire;
 
-use crate::known::parsed;
-
-/// What the assistant says to a memory where it has to say something.
+/// The assistant's answer to a memory, where the assistant has to speak next.
 const UNDERSTOOD: &str = "Understood.";
 
-/// The body that a plan means; `None` if it is the client's own.
-pub(crate) fn written(
-    outline: &Outline,
-    lead: &[Span],
-    spans: &[Span],
-    plan: &Plan,
-    profile: Profile,
-) -> Option<String> {
-    let wire = outline.wire();
-    let tail = spans.get(plan.first..)?;
-    let mut has_changed = plan.memory.is_some() || plan.first > 0;
-    let mut pieces = Vec::with_capacity(tail.len());
-    for (index, span) in (plan.first..).zip(tail) {
-        let piece = Piece::Kept(*span);
-        if index >= plan.thinking_from || wire != Wire::Anthropic {
-            pieces.push(piece);
-            continue;
+/// The body of a client's request, all of whose messages were read.
+#[derive(Debug)]
+pub(crate) struct ClientBody {
+    pub(crate) outline: Outline,
+    /// Instructions at the beginning of the list: they stay, whatever is covered.
+    pub(crate) lead: Vec<Span>,
+    /// The messages behind them.
+    pub(crate) messages: Vec<Span>,
+    /// Indexes of the messages that are instructions of the operator's.
+    pub(crate) operators: Vec<usize>,
+    /// What the upstream asks for beyond the provider's rules.
+    pub(crate) profile: Profile,
+}
+
+impl ClientBody {
+    /// The body that a plan asks for; `None` if it is the client's own.
+    pub(crate) fn rewritten(&self, plan: &Plan) -> Option<ByteString> {
+        let tail = self.messages.get(plan.first..)?;
+        let (pieces, has_stripped) = self.pieces(plan, tail);
+        if !has_stripped && plan.memory.is_none() && plan.first == 0 {
+            return None;
         }
-        let text = outline.body().get(span.start..span.end)?;
-        if memchr::memmem::find(text.as_bytes(), b"thinking").is_none() {
-            pieces.push(piece);
-            continue;
-        }
-        let raw = Raw::parse(text.to_owned()).ok()?;
-        match without_thinking(&raw) {
-            Some(rest) if rest == raw => pieces.push(piece),
-            Some(rest) => {
-                has_changed = true;
-                pieces.push(Piece::Other(rest));
+        // Instructions of the operator in the covered part stay in force.
+        let covered = self.operators.iter().filter(|index| **index < plan.first);
+        let instructions: Vec<Message> = covered
+            .filter_map(|index| self.outline.read(*self.messages.get(*index)?))
+            .collect();
+        let memory = plan.memory.as_deref();
+        let inserted = match self.profile {
+            Profile::Provider => before_tail(self.outline.wire(), memory, instructions),
+            Profile::StrictAlternation => {
+                before_strict_tail(&self.outline, memory, &instructions, tail)
             }
-            None => has_changed = true,
+        };
+        let inserted: Vec<&str> = inserted.iter().map(Raw::as_str).collect();
+        let body = self.outline.replaced(&self.lead, &inserted, &pieces);
+        Some(ByteString::from(body))
+    }
+
+    /// The messages of the tail, and whether one of them loses reasoning that does not count any more.
+    fn pieces(&self, plan: &Plan, tail: &[Span]) -> (Vec<Piece>, bool) {
+        let wire = self.outline.wire();
+        let mut has_stripped = false;
+        let mut pieces = Vec::with_capacity(tail.len());
+        for (index, span) in (plan.first..).zip(tail) {
+            let text = self.outline.body().get(span.start..span.end);
+            let stripped = match text {
+                Some(text) if index < plan.thinking_from => without_reasoning(wire, text),
+                _ => Stripped::Unchanged,
+            };
+            has_stripped |= stripped != Stripped::Unchanged;
+            match stripped {
+                Stripped::Unchanged => pieces.push(Piece::Kept(*span)),
+                Stripped::Rest(rest) => pieces.push(Piece::Other(rest)),
+                Stripped::Nothing => {}
+            }
         }
+        (pieces, has_stripped)
     }
-    if !has_changed {
-        return None;
-    }
-    // What the operator said in the midst of the conversation holds on.
-    let said: Vec<Message> = spans[..plan.first]
-        .iter()
-        .filter_map(|span| {
-            let text = outline.body().get(span.start..span.end)?;
-            let is_operators = memchr::memmem::find(text.as_bytes(), b"\"system\"").is_some()
-                || memchr::memmem::find(text.as_bytes(), b"\"developer\"").is_some();
-            let read = is_operators.then(|| parsed(text)).flatten()?;
-            (read.role == Role::System).then_some(read)
-        })
-        .collect();
-    let memory = plan.memory.as_deref();
-    let inserted = match profile {
-        Profile::Provider => before_tail(wire, memory, said),
-        Profile::StrictAlternation => before_strict_tail(outline, memory, &said, tail),
-    };
-    let inserted: Vec<&str> = inserted.iter().map(Raw::as_str).collect();
-    Some(outline.replaced(lead, &inserted, &pieces))
 }
 
-/// What takes the place of the covered messages.
-fn before_tail(wire: Wire, memory: Option<&str>, said: Vec<Message>) -> Vec<Raw> {
+/// The messages that take the place of the covered ones.
+fn before_tail(wire: Wire, memory: Option<&str>, instructions: Vec<Message>) -> Vec<Raw> {
     let memory = memory.map(|memory| message::user(wire, memory));
-    let said = said.into_iter().filter_map(|said| match wire {
-        // Anthropic takes them in certain places only.
-        Wire::Anthropic => Some(message::user(wire, &operators_words(&said))),
-        Wire::OpenAiChat | Wire::OpenAiResponses => said.raw,
+    let instructions = instructions.into_iter().filter_map(|message| match wire {
+        // Anthropic accepts them in certain places only.
+        Wire::Anthropic => Some(message::user(wire, &quoted_instruction(&message))),
+        Wire::OpenAiChat | Wire::OpenAiResponses => message.raw,
     });
-    memory.into_iter().chain(said).collect()
+    memory.into_iter().chain(instructions).collect()
 }
 
-/// The same where user and assistant have to speak in turn: one message of the user, and an answer to it if the user is
-/// the next who speaks.
+/// The same where user and assistant must alternate: one message of the user, and an answer to it if the user speaks
+/// next.
 fn before_strict_tail(
     outline: &Outline,
     memory: Option<&str>,
-    said: &[Message],
+    instructions: &[Message],
     tail: &[Span],
 ) -> Vec<Raw> {
     let wire = outline.wire();
     let words: Vec<String> = memory
         .map(str::to_owned)
         .into_iter()
-        .chain(said.iter().map(operators_words))
+        .chain(instructions.iter().map(quoted_instruction))
         .collect();
     if words.is_empty() {
         return Vec::new();
@@ -104,10 +109,10 @@ fn before_strict_tail(
     inserted
 }
 
-/// Who is the first to say something in these messages. Calls and their results do not count: templates pass over them.
+/// Who speaks first in these messages. Calls and their results do not count: templates pass over them.
 fn speaks_first(outline: &Outline, spans: &[Span]) -> Option<Role> {
     spans.iter().find_map(|span| {
-        let message = parsed(outline.body().get(span.start..span.end)?)?;
+        let message = outline.read(*span)?;
         let has = |is: fn(&Content) -> bool| message.blocks.iter().any(|it| is(&it.content));
         match message.role {
             Role::User => !has(|it| matches!(it, Content::ToolResult(_))) || message.begins_turn(),
@@ -121,35 +126,10 @@ fn speaks_first(outline: &Outline, spans: &[Span]) -> Option<Role> {
     })
 }
 
-fn operators_words(message: &Message) -> String {
+fn quoted_instruction(message: &Message) -> String {
     let texts: Vec<_> = message.texts().map(|text| text.decode()).collect();
     format!(
         "Instruction of the operator, still in force:\n{}",
         texts.join("\n")
     )
-}
-
-/// What binds the reasoning of a message to what stood before it.
-pub(crate) fn signatures(message: &Message) -> Vec<String> {
-    let Some(raw) = message.raw.as_ref() else {
-        return Vec::new();
-    };
-    if message.role != Role::Assistant
-        || memchr::memmem::find(raw.as_str().as_bytes(), b"thinking\"").is_none()
-    {
-        return Vec::new();
-    }
-    let blocks = raw.field("content");
-    let blocks = blocks.iter().flat_map(Raw::array);
-    blocks
-        .filter_map(|block| {
-            let kind = block.string_field("type")?;
-            let name = match kind.as_str() {
-                "thinking" => "signature",
-                "redacted_thinking" => "data",
-                _ => return None,
-            };
-            block.string_field(name)
-        })
-        .collect()
 }

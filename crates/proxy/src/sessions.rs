@@ -16,18 +16,19 @@ use throughline::driver::{self, Kept, KeptAdoption};
 use throughline_engine::{Engine, Input, Pin, Savings, Snapshot};
 use throughline_memory::redact::Redactor;
 use throughline_store::{ForkPoint, NewSession, Page, SessionId, StoreError};
-use throughline_transcript::check::Profile;
-use throughline_transcript::digest::{Chain, Digest, message_digest};
-use throughline_transcript::message::{Message, Role};
-use throughline_transcript::outline::{Outline, OutlineError, Reader, Span};
+use throughline_transcript::client;
+use throughline_transcript::digest::Digest;
+use throughline_transcript::message::Message;
+use throughline_transcript::outline::{Outline, OutlineError};
 use throughline_transcript::wire::Wire;
 use tokio::time::Instant;
 
 use crate::headers::Tenant;
-use crate::incoming::{Incoming, answer_limit};
-use crate::known::{Known, parsed};
+use crate::incoming::IncomingRequest;
+use crate::known::Known;
+use crate::reason::{Bypass, Reason};
 use crate::shared::Shared;
-use crate::tracked::{Admission, Begun, Declined, Planned, Rewind, Tracked};
+use crate::tracked::{Begun, Claim, PlannedRequest, Rewind, Tracked};
 
 /// Sessions of one root that are looked at.
 const CANDIDATES_MAX: usize = 16;
@@ -66,108 +67,6 @@ struct Inner {
 struct Entry {
     session: Arc<Tracked>,
     used_at: Instant,
-}
-
-/// Why a request is passed on as it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Untracked {
-    /// Its body cannot be read here.
-    Unreadable,
-    /// It is a short call beside the conversation, or the first of one: nothing can be covered yet.
-    SideCall,
-    /// Its session is not stored any more.
-    Store,
-    /// Another process has its session.
-    Busy,
-    /// It is not to be tracked, whatever its session.
-    Declined(Declined),
-}
-
-impl Untracked {
-    /// What becomes of the request.
-    pub(crate) fn declined(self) -> Declined {
-        match self {
-            Self::Unreadable => Declined::Passed("unreadable"),
-            Self::SideCall => Declined::Passed("side-call"),
-            Self::Store => Declined::Passed("store"),
-            Self::Busy => Declined::Passed("busy"),
-            Self::Declined(declined) => declined,
-        }
-    }
-}
-
-impl From<OutlineError> for Untracked {
-    fn from(_: OutlineError) -> Self {
-        Self::Unreadable
-    }
-}
-
-/// What is known of a request before its session is.
-pub(crate) struct Asked {
-    pub(crate) tenant: Tenant,
-    pub(crate) incoming: Incoming,
-    /// Everything up to the first message of the user.
-    root: Digest,
-    /// The text of that message.
-    first: Option<Message>,
-    /// The name that the client has for the session.
-    name: Option<String>,
-    /// The id that the client sends by itself: of a run, which may have several conversations.
-    run: Option<String>,
-}
-
-impl Asked {
-    /// Looks at the beginning of a body.
-    pub(crate) fn read(
-        wire: Wire,
-        body: bytestring::ByteString,
-        tenant: Tenant,
-        name: Option<&str>,
-        run: Option<&str>,
-    ) -> Result<Self, Untracked> {
-        let mut reader = Reader::new(wire, body)?;
-        let mut lead: Vec<Span> = Vec::new();
-        let mut chain = Chain::new();
-        let mut first = None;
-        let mut start = reader.clone();
-        let mut is_leading = wire != Wire::Anthropic;
-        while let Some(span) = reader.next()? {
-            let message = parsed(reader.message(span)).ok_or(Untracked::Unreadable)?;
-            if is_leading && message.role == Role::System {
-                lead.push(span);
-                start = reader.clone();
-                continue;
-            }
-            is_leading = false;
-            chain.push(message_digest(&message));
-            if message.role == Role::User {
-                first = Some(message);
-                break;
-            }
-        }
-        Ok(Self {
-            tenant,
-            root: chain.digest(),
-            incoming: Incoming {
-                wire,
-                reader: start,
-                lead,
-                profile: Profile::Provider,
-            },
-            first,
-            name: name.map(str::to_owned),
-            run: run.map(str::to_owned),
-        })
-    }
-
-    /// How the ids of its sessions begin.
-    fn prefix(&self) -> String {
-        let tenant = self.tenant.hex();
-        match &self.name {
-            Some(name) => format!("{tenant}-n-{name}-"),
-            None => format!("{tenant}-r-{}-", &self.root.to_string()[..16]),
-        }
-    }
 }
 
 /// The part of an id that is the same for all sessions of a root, if it is one of a proxy.
@@ -226,14 +125,16 @@ impl Sessions {
         }
     }
 
-    /// The session of a request, and what comes of it there.
+    /// The session of a request, and the request as that session plans it.
+    ///
+    /// # Errors
+    /// If the request belongs to no session.
     pub(crate) async fn take(
         &self,
-        asked: &Asked,
-        admission: Admission<'_>,
-    ) -> Result<(Arc<Tracked>, Planned), Untracked> {
-        let prefix = asked.prefix();
-        let rewind = if asked.name.is_some() {
+        request: &mut IncomingRequest,
+    ) -> Result<(Arc<Tracked>, Box<PlannedRequest>), Bypass> {
+        let prefix = request.prefix();
+        let rewind = if request.name.is_some() {
             Rewind::ToTheMemory
         } else {
             Rewind::LastTurn
@@ -242,61 +143,64 @@ impl Sessions {
         for attempt in 0..3 {
             let candidates = match attempt {
                 0 => self.in_memory(&prefix),
-                1 => self.load(&prefix, asked.tenant).await?,
+                1 => self.load(&prefix, request.tenant).await?,
                 // Another process may have begun it.
-                _ if has_history(&asked.incoming) && self.look_again().await? => {
-                    self.load(&prefix, asked.tenant).await?
+                _ if request.has_history()? && self.look_again().await? => {
+                    self.load(&prefix, request.tenant).await?
                 }
                 _ => Vec::new(),
             };
             let mut best = 0;
-            for (count, session) in ranked(candidates, &asked.incoming)? {
+            for (count, session) in ranked(candidates, request)? {
                 if count < best {
-                    // Another goes along further: what this one would leave out, that one has.
+                    // Another repeats more: what this one would leave out, that one has.
                     break;
                 }
                 if !session.is_healthy() {
                     self.forget(&session.id).await;
                     if attempt == 0 {
-                        // What is stored of it, its memory too, is good still, although nothing can be added to it.
+                        // What is stored of it, its memory too, is still good, although nothing can be added to it.
                         break;
                     }
-                    return Err(Untracked::Store);
+                    return Err(Bypass::Forward(Reason::Store));
                 }
-                match session.take(&asked.incoming, rewind, false, admission)? {
-                    Planned::Other(count) => {
+                match session.take(request, rewind, false)? {
+                    Claim::Other(count) => {
                         best = best.max(count);
                         if nearest.as_ref().is_none_or(|(best, _)| *best < count) {
                             nearest = Some((count, session));
                         }
                     }
-                    planned => {
-                        self.used(&prefix, &session, asked);
+                    Claim::Taken(planned) => {
+                        self.used(&prefix, &session, request);
                         return Ok((session, planned));
                     }
                 }
             }
         }
-        let outline = asked.incoming.outline()?;
-        if let Some(declined) = admission(&outline) {
-            return Err(Untracked::Declined(declined));
+        let outline = request.messages.outline()?;
+        if let Some(bypass) = Bypass::of(&outline, self.shared.config.mode) {
+            return Err(bypass);
         }
-        if nearest.is_none() && !outline.offers_tools() && !has_history(&asked.incoming) {
-            return Err(Untracked::SideCall);
+        if nearest.is_none() && !outline.offers_tools() && !request.has_history()? {
+            return Err(Bypass::Forward(Reason::SideCall));
         }
         // The first message alone is no conversation in common.
         let parent = nearest.filter(|(count, _)| *count >= 2);
-        let session = self.begin(asked, &outline, &prefix, parent)?;
-        let planned = session.take(&asked.incoming, rewind, true, admission)?;
-        Ok((session, planned))
+        let session = self.begin(request, &outline, &prefix, parent)?;
+        match session.take(request, rewind, true)? {
+            Claim::Taken(planned) => Ok((session, planned)),
+            Claim::Other(_) => Err(Bypass::Forward(Reason::Unreadable)),
+        }
     }
 
     /// The session of a request that only counts.
-    pub(crate) fn find(&self, asked: &Asked) -> Option<Arc<Tracked>> {
-        let candidates = self.in_memory(&asked.prefix());
-        candidates
+    pub(crate) fn find(&self, request: &mut IncomingRequest) -> Option<Arc<Tracked>> {
+        let candidates = self.in_memory(&request.prefix());
+        let counts = candidates
             .into_iter()
-            .filter_map(|session| Some((session.matches(&asked.incoming).ok()?, session)))
+            .filter_map(|session| Some((session.matches(request).ok()?, session)));
+        counts
             .max_by_key(|(count, _)| *count)
             .map(|(_, session)| session)
     }
@@ -316,9 +220,9 @@ impl Sessions {
             .collect()
     }
 
-    fn used(&self, prefix: &str, session: &Arc<Tracked>, asked: &Asked) {
+    fn used(&self, prefix: &str, session: &Arc<Tracked>, request: &IncomingRequest) {
         let mut inner = self.inner();
-        inner.remember(asked, &session.id);
+        inner.remember(request, &session.id);
         if let Some(entries) = inner.live.get_mut(prefix)
             && let Some(entry) = entries
                 .iter_mut()
@@ -329,7 +233,7 @@ impl Sessions {
     }
 
     /// Loads the sessions of a root that are stored and not in memory.
-    async fn load(&self, prefix: &str, tenant: Tenant) -> Result<Vec<Arc<Tracked>>, Untracked> {
+    async fn load(&self, prefix: &str, tenant: Tenant) -> Result<Vec<Arc<Tracked>>, Bypass> {
         let ids: Vec<SessionId> = {
             let inner = self.inner();
             let is_live = |id: &SessionId| {
@@ -357,17 +261,17 @@ impl Sessions {
                         ids.retain(|known| *known != id);
                     }
                 }
-                Err(StoreError::Busy { .. }) => return Err(Untracked::Busy),
+                Err(StoreError::Busy { .. }) => return Err(Bypass::Forward(Reason::SessionBusy)),
                 Err(error) => {
                     tracing::warn!(session = %id, %error, "a session cannot be loaded");
-                    return Err(Untracked::Store);
+                    return Err(Bypass::Forward(Reason::Store));
                 }
             }
         }
         Ok(loaded)
     }
 
-    async fn look_again(&self) -> Result<bool, Untracked> {
+    async fn look_again(&self) -> Result<bool, Bypass> {
         {
             let mut inner = self.inner();
             let now = Instant::now();
@@ -387,7 +291,7 @@ impl Sessions {
             }
             Err(error) => {
                 tracing::warn!(%error, "the stored sessions cannot be listed");
-                Err(Untracked::Store)
+                Err(Bypass::Forward(Reason::Store))
             }
         }
     }
@@ -457,39 +361,35 @@ impl Sessions {
     /// A session begins, behind what it has in common with its parent, if it has one.
     fn begin(
         &self,
-        asked: &Asked,
+        request: &mut IncomingRequest,
         outline: &Outline,
         prefix: &str,
         parent: Option<(usize, Arc<Tracked>)>,
-    ) -> Result<Arc<Tracked>, Untracked> {
-        let wire = asked.incoming.wire;
-        let model = outline
-            .field("model")
-            .and_then(|model| model.as_text())
-            .map(|model| model.decode().into_owned())
-            .unwrap_or_default();
-        let limit = answer_limit(outline);
+    ) -> Result<Arc<Tracked>, Bypass> {
+        let wire = request.wire;
+        let model = client::model(outline).unwrap_or_default();
+        let limit = client::answer_tokens_max(outline);
         let settings = self.shared.config.settings(wire, &model, limit);
         let at = self.shared.clock.now();
         let id = format!("{prefix}{}", uuid::Uuid::now_v7().simple());
-        let id = SessionId::new(id).map_err(|_| Untracked::Unreadable)?;
+        let id = SessionId::new(id).map_err(|_| Bypass::Forward(Reason::Unreadable))?;
         let mut new = NewSession::new(id.clone(), wire.name(), model.clone(), at.ms());
-        new.title = asked.first.as_ref().map(title).unwrap_or_default();
+        new.title = request.first().map(title).unwrap_or_default();
         new.parent = match &parent {
             Some((count, parent)) => Some(ForkPoint {
                 session: parent.id.clone(),
                 message_count: *count as u64,
             }),
             // Nothing in common but the run: the client has compacted by itself, or works on something beside it.
-            None => self.inner().of_run(asked).map(|session| ForkPoint {
+            None => self.inner().of_run(request).map(|session| ForkPoint {
                 session,
                 message_count: 0,
             }),
         };
-        self.inner().remember(asked, &id);
+        self.inner().remember(request, &id);
         let mut begun = Begun {
             id: id.clone(),
-            tenant: asked.tenant,
+            tenant: request.tenant,
             wire,
             model,
             engine: Engine::new(settings),
@@ -501,7 +401,7 @@ impl Sessions {
             health: self.shared.archive.create(new),
         };
         if let Some((count, parent)) = &parent {
-            inherit(&mut begun, asked, parent, *count, at)?;
+            inherit(&mut begun, request, parent, *count, at)?;
         }
         self.shared.metrics.session_begun(parent.is_some());
         Ok(self.insert(prefix, Tracked::new(Arc::clone(&self.shared), begun)))
@@ -637,35 +537,33 @@ impl Inner {
         by_use
     }
 
-    fn of_run(&self, asked: &Asked) -> Option<SessionId> {
-        let run = asked.run.clone()?;
-        self.runs.get(&(asked.tenant, run)).cloned()
+    fn of_run(&self, request: &IncomingRequest) -> Option<SessionId> {
+        let run = request.run.clone()?;
+        self.runs.get(&(request.tenant, run)).cloned()
     }
 
-    fn remember(&mut self, asked: &Asked, id: &SessionId) {
-        let Some(run) = &asked.run else { return };
+    fn remember(&mut self, request: &IncomingRequest, id: &SessionId) {
+        let Some(run) = &request.run else { return };
         if self.runs.len() >= RUNS_MAX {
             self.runs.clear();
         }
-        self.runs.insert((asked.tenant, run.clone()), id.clone());
+        self.runs.insert((request.tenant, run.clone()), id.clone());
     }
 }
 
 /// Adds what both have in common, and the parent's memory, if it stands for no more.
 fn inherit(
     begun: &mut Begun,
-    asked: &Asked,
+    request: &mut IncomingRequest,
     parent: &Tracked,
     count: usize,
     at: throughline_engine::Time,
-) -> Result<(), Untracked> {
-    let mut reader = asked.incoming.reader.clone();
-    for _ in 0..count {
-        let Some(span) = reader.next()? else { break };
-        let text = reader.message(span);
-        let message = parsed(text).ok_or(Untracked::Unreadable)?;
+) -> Result<(), Bypass> {
+    for index in 0..count {
+        let message = request.messages.message(index)?.cloned();
+        let message = message.ok_or(Bypass::Forward(Reason::Unreadable))?;
         begun.engine.handle(at, Input::Appended(message));
-        begun.known.push(Known::seen(begun.engine.digest(), text));
+        begun.known.push(Known::unseen(begun.engine.digest()));
     }
     // Behind all of them: what the model thought in them, it thought behind another prefix.
     if let Some((memory, pins)) = parent.memory_within(count) {
@@ -677,10 +575,10 @@ fn inherit(
     Ok(())
 }
 
-/// How far each goes along, the one that goes furthest first. The only one is not asked.
+/// How much of each a request repeats, the one that it repeats most first. The only one is not asked.
 fn ranked(
     candidates: Vec<Arc<Tracked>>,
-    incoming: &Incoming,
+    request: &mut IncomingRequest,
 ) -> Result<Vec<(usize, Arc<Tracked>)>, OutlineError> {
     let is_only = candidates.len() < 2;
     let mut counted = Vec::with_capacity(candidates.len());
@@ -688,7 +586,7 @@ fn ranked(
         let count = if is_only {
             0
         } else {
-            session.matches(incoming)?
+            session.matches(request)?
         };
         counted.push((count, session));
     }
@@ -708,18 +606,6 @@ fn present(snapshot: &Snapshot) -> KeptAdoption {
             .and_then(|adoption| adoption.quoted),
         removed_tokens: 0,
     }
-}
-
-/// Whether the model has said something in it already.
-pub(crate) fn has_history(incoming: &Incoming) -> bool {
-    let mut reader = incoming.reader.clone();
-    while let Ok(Some(span)) = reader.next() {
-        let text = reader.message(span);
-        if text.contains("\"assistant\"") || text.contains("_call") {
-            return true;
-        }
-    }
-    false
 }
 
 /// The beginning of what the user said first, without secrets.

@@ -1,6 +1,7 @@
-//! An answer on its way to the client, and what is told when it ends.
+//! An answer on its way to the client: chunks are passed on, a copy is kept, and a listener hears how it ended.
 
 use std::fmt;
+use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,128 +14,145 @@ use crate::body::BrokenOff;
 
 /// How an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum End {
     /// The upstream sent all of it.
     Whole,
-    /// The upstream broke it off, or said nothing for too long.
+    /// The upstream broke it off, or sent nothing for too long.
     BrokenOff,
     /// The client hung up.
     HungUp,
 }
 
-/// What an answer was, as far as it came.
+impl End {
+    /// Its code in logs and metrics.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::BrokenOff => "broken-off",
+            Self::HungUp => "hung-up",
+        }
+    }
+}
+
+/// The copy of an answer, as far as it came.
 #[derive(Debug)]
-pub(crate) struct Seen {
-    pub(crate) ended: Ended,
-    /// How much of it came.
+pub(crate) struct AnswerCopy {
+    pub(crate) end: End,
+    /// Bytes of the answer.
     pub(crate) bytes: usize,
-    /// Everything that came; nothing if it was more than is read along.
+    /// The answer; none if it was longer than a copy may be.
     pub(crate) chunks: Option<Vec<Bytes>>,
 }
 
-type Hook = Box<dyn FnOnce(Seen) + Send>;
+/// Hears of an answer as it passes.
+pub(crate) trait Listener: Send {
+    /// The first chunk has come.
+    fn begins(&mut self) {}
+    /// The answer has ended. This is called once, also where the answer never began.
+    fn ends(self: Box<Self>, copy: AnswerCopy);
+}
 
-/// Passes chunks on as they come, keeps a copy, and tells how it ended: once, however that is.
+/// What an answer may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TapLimits {
+    /// The longest copy.
+    pub(crate) copy_bytes_max: usize,
+    /// How long the upstream may send nothing.
+    pub(crate) idle_wait: Duration,
+}
+
+/// A stream of chunks that is copied as it passes.
 pub(crate) struct Tap {
     chunks: BodyStream,
-    seen: Vec<Bytes>,
-    seen_bytes: usize,
-    /// How many the upstream has announced.
+    copy: Vec<Bytes>,
+    bytes: usize,
+    /// How many bytes the upstream has announced.
     announced: Option<usize>,
-    bytes_max: usize,
-    idle_wait: Duration,
-    idle: std::pin::Pin<Box<Sleep>>,
-    /// Called at the first chunk.
-    begun: Option<Box<dyn FnOnce() + Send>>,
-    hook: Option<Hook>,
+    limits: TapLimits,
+    idle: Pin<Box<Sleep>>,
+    has_begun: bool,
+    /// None once the answer has ended.
+    listener: Option<Box<dyn Listener>>,
 }
 
 impl fmt::Debug for Tap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tap")
-            .field("seen_bytes", &self.seen_bytes)
+            .field("bytes", &self.bytes)
             .finish_non_exhaustive()
     }
 }
 
 impl Tap {
+    /// `announced`: the length of the answer, if the upstream has announced one. A server does not ask for the end of a
+    /// body once it has sent that much.
     pub(crate) fn new(
         chunks: BodyStream,
-        bytes_max: usize,
-        idle_wait: Duration,
-        begun: impl FnOnce() + Send + 'static,
-        hook: impl FnOnce(Seen) + Send + 'static,
+        announced: Option<usize>,
+        limits: TapLimits,
+        listener: Box<dyn Listener>,
     ) -> Self {
         Self {
             chunks,
-            seen: Vec::new(),
-            seen_bytes: 0,
-            announced: None,
-            bytes_max,
-            idle_wait,
-            idle: Box::pin(tokio::time::sleep(idle_wait)),
-            begun: Some(Box::new(begun)),
-            hook: Some(Box::new(hook)),
+            copy: Vec::new(),
+            bytes: 0,
+            announced,
+            limits,
+            idle: Box::pin(tokio::time::sleep(limits.idle_wait)),
+            has_begun: false,
+            listener: Some(listener),
         }
-    }
-
-    /// The upstream has announced so many bytes: a server asks for no more once it has sent them.
-    pub(crate) fn announce(&mut self, bytes: usize) {
-        self.announced = Some(bytes);
     }
 
     pub(crate) fn poll_chunk(
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, BrokenOff>>> {
-        if self.hook.is_none() {
-            // It has ended.
+        let Some(listener) = &mut self.listener else {
             return Poll::Ready(None);
-        }
+        };
         let chunk = match self.chunks.poll_next_unpin(context) {
             Poll::Ready(chunk) => chunk,
+            Poll::Pending if self.idle.as_mut().poll(context).is_pending() => return Poll::Pending,
             Poll::Pending => {
-                if self.idle.as_mut().poll(context).is_pending() {
-                    return Poll::Pending;
-                }
-                self.end(Ended::BrokenOff);
+                self.end(End::BrokenOff);
                 return Poll::Ready(Some(Err(BrokenOff)));
             }
         };
         match chunk {
             Some(Ok(chunk)) => {
-                if let Some(begun) = self.begun.take() {
-                    begun();
+                if !std::mem::replace(&mut self.has_begun, true) {
+                    listener.begins();
                 }
-                self.idle.as_mut().reset(Instant::now() + self.idle_wait);
-                self.seen_bytes = self.seen_bytes.saturating_add(chunk.len());
-                if self.seen_bytes <= self.bytes_max {
-                    self.seen.push(chunk.clone());
+                let idle_until = Instant::now() + self.limits.idle_wait;
+                self.idle.as_mut().reset(idle_until);
+                self.bytes = self.bytes.saturating_add(chunk.len());
+                if self.bytes <= self.limits.copy_bytes_max {
+                    self.copy.push(chunk.clone());
                 } else {
-                    self.seen = Vec::new();
+                    self.copy = Vec::new();
                 }
                 Poll::Ready(Some(Ok(chunk)))
             }
             Some(Err(error)) => {
                 tracing::debug!(%error, "an answer broke off");
-                self.end(Ended::BrokenOff);
+                self.end(End::BrokenOff);
                 Poll::Ready(Some(Err(BrokenOff)))
             }
             None => {
-                self.end(Ended::Whole);
+                self.end(End::Whole);
                 Poll::Ready(None)
             }
         }
     }
 
-    fn end(&mut self, ended: Ended) {
-        drop(self.begun.take());
-        if let Some(hook) = self.hook.take() {
-            let chunks = std::mem::take(&mut self.seen);
-            hook(Seen {
-                ended,
-                bytes: self.seen_bytes,
-                chunks: (self.seen_bytes <= self.bytes_max).then_some(chunks),
+    fn end(&mut self, end: End) {
+        if let Some(listener) = self.listener.take() {
+            let chunks = std::mem::take(&mut self.copy);
+            listener.ends(AnswerCopy {
+                end,
+                bytes: self.bytes,
+                chunks: (self.bytes <= self.limits.copy_bytes_max).then_some(chunks),
             });
         }
     }
@@ -142,10 +160,10 @@ impl Tap {
 
 impl Drop for Tap {
     fn drop(&mut self) {
-        self.end(if self.announced == Some(self.seen_bytes) {
-            Ended::Whole
+        self.end(if self.announced == Some(self.bytes) {
+            End::Whole
         } else {
-            Ended::HungUp
+            End::HungUp
         });
     }
 }
@@ -163,24 +181,45 @@ mod tests {
 
     type Chunk = Result<Bytes, TransportError>;
 
-    fn tapped(chunks: BodyStream, bytes_max: usize) -> (Body, Arc<Mutex<Vec<String>>>) {
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let (begun, ended) = (Arc::clone(&told), Arc::clone(&told));
-        let tap = Tap::new(
-            chunks,
-            bytes_max,
-            Duration::from_secs(5),
-            move || begun.lock().unwrap().push("begun".to_owned()),
-            move |seen| {
-                let text = seen.chunks.map(|chunks| chunks.concat());
-                let text = text.map(|text| String::from_utf8(text).unwrap());
-                ended
-                    .lock()
-                    .unwrap()
-                    .push(format!("{:?} {text:?}", seen.ended));
-            },
-        );
-        (Body::passing(tap), told)
+    /// Writes down what it hears.
+    #[derive(Clone, Default)]
+    struct Notes(Arc<Mutex<Vec<String>>>);
+
+    impl Notes {
+        fn lock(&self) -> std::sync::LockResult<std::sync::MutexGuard<'_, Vec<String>>> {
+            self.0.lock()
+        }
+    }
+
+    impl Listener for Notes {
+        fn begins(&mut self) {
+            self.lock().unwrap().push("begun".to_owned());
+        }
+
+        fn ends(self: Box<Self>, copy: AnswerCopy) {
+            let text = copy.chunks.map(|chunks| chunks.concat());
+            let text = text.map(|text| String::from_utf8(text).unwrap());
+            let note = format!("{:?} {text:?}", copy.end);
+            self.lock().unwrap().push(note);
+        }
+    }
+
+    fn tapped(chunks: BodyStream, copy_bytes_max: usize) -> (Body, Notes) {
+        announced(chunks, copy_bytes_max, None)
+    }
+
+    fn announced(
+        chunks: BodyStream,
+        copy_bytes_max: usize,
+        announced: Option<usize>,
+    ) -> (Body, Notes) {
+        let notes = Notes::default();
+        let limits = TapLimits {
+            copy_bytes_max,
+            idle_wait: Duration::from_secs(5),
+        };
+        let tap = Tap::new(chunks, announced, limits, Box::new(notes.clone()));
+        (Body::passing(tap), notes)
     }
 
     fn chunks(list: Vec<Chunk>) -> BodyStream {
@@ -223,9 +262,9 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_announced_is_whole_once_it_was_asked_for() {
-        for (announced, ended) in [(2, "HungUp"), (3, "Whole"), (4, "HungUp")] {
-            let (mut body, told) = tapped(chunks(vec![Ok("abc".into()), Ok("d".into())]), 10);
-            body.announce(announced);
+        for (bytes, ended) in [(2, "HungUp"), (3, "Whole"), (4, "HungUp")] {
+            let list = vec![Ok("abc".into()), Ok("d".into())];
+            let (mut body, told) = announced(chunks(list), 10, Some(bytes));
             assert!(body.frame().await.unwrap().is_ok());
             drop(body);
             let expected = format!("{ended} Some(\"abc\")");

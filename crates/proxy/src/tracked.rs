@@ -11,18 +11,18 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytestring::ByteString;
 use http::HeaderMap;
 use throughline::Costs;
 use throughline::driver::{Kept, KeptAdoption};
 use throughline_engine::{CompactionOutcome, Engine, Plan, Ticket};
 use throughline_store::SessionId;
+use throughline_transcript::json::Raw;
 use throughline_transcript::wire::Wire;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::asked::{Compacted, PIN_BYTES_MAX, Seen, Unasked};
-pub(crate) use self::request::{Admission, Declined, Planned, Rewind, Settled};
+pub(crate) use self::request::{Claim, Flight, PlannedRequest, ReadyRequest, Rewind};
 use crate::archive::{Health, Pending};
 use crate::headers::Tenant;
 use crate::known::Known;
@@ -77,7 +77,7 @@ pub(crate) struct Live {
     pub(crate) base: String,
     pub(crate) headers: Arc<HeaderMap>,
     /// The body, until its answer has come.
-    pub(crate) body: Option<ByteString>,
+    pub(crate) body: Option<Raw>,
     /// Messages that it stands for.
     pub(crate) end: usize,
 }

@@ -6,12 +6,12 @@ use throughline_engine::Input;
 use throughline_providers::reply::Reply;
 use throughline_providers::stop::Next;
 use throughline_store::Purpose;
+use throughline_transcript::body::read_message;
 use throughline_transcript::catalogue::Money;
 use throughline_transcript::usage::Usage;
 
 use super::{State, Tracked};
 use crate::config::Mode;
-use crate::known::parsed;
 
 impl Tracked {
     /// The answer to a request is there as a whole. It belongs to the session from now on, until the next request says
@@ -34,7 +34,7 @@ impl Tracked {
         let at = self.shared.clock.now();
         let confirmed = state.known.len();
         for raw in &reply.messages {
-            let Some(message) = parsed(raw.as_str()) else {
+            let Some(message) = read_message(raw) else {
                 break;
             };
             state.add(message, at, false);

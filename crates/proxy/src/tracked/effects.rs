@@ -10,6 +10,7 @@ use throughline_engine::{
 };
 use throughline_store::{Change, Purpose};
 use throughline_transcript::catalogue::cost;
+use throughline_transcript::client::has_cache_marker;
 use throughline_transcript::json::Raw;
 use throughline_transcript::usage::Usage;
 use tokio::time::Instant;
@@ -134,8 +135,7 @@ impl Tracked {
                 &state.model,
                 &live.headers,
             )?;
-            let body = live.body.clone().and_then(|body| Raw::parse(body).ok());
-            Some((compactor, body, live.end))
+            Some((compactor, live.body.clone(), live.end))
         });
         let Some((compactor, body, end)) = asked else {
             let result = Err(UpdateFailure {
@@ -147,9 +147,7 @@ impl Tracked {
             state.engine.handle(at, Input::Updated { ticket, result });
             return;
         };
-        let is_cached = body
-            .as_ref()
-            .is_some_and(|body| body.as_str().contains("\"cache_control\""));
+        let is_cached = body.as_ref().is_some_and(has_cache_marker);
         // What was sent, and what came after it as far as it is settled.
         let sent = body.filter(|_| order.live.end >= end);
         let first = state.engine.messages() - state.engine.tail().len();

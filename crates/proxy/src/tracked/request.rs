@@ -1,79 +1,56 @@
-//! A request comes: how far it goes along with what is known, and what is to be sent for it.
+//! A request comes in: how far it repeats what is known, and what is sent for it.
 
 use std::sync::Arc;
 
+use bytestring::ByteString;
 use throughline_engine::{Input, Pin, Plan, Time};
 use throughline_memory::document::Memory;
 use throughline_providers::reply::Reply;
 use throughline_store::Change;
-use throughline_transcript::check::Profile;
-use throughline_transcript::message::Message;
-use throughline_transcript::outline::{Outline, OutlineError, Span};
+use throughline_transcript::client::{self, Head, reasoning_signatures};
+use throughline_transcript::message::{Message, Role};
+use throughline_transcript::outline::OutlineError;
 use tokio::sync::oneshot;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Live, State, Tracked};
 use crate::archive::Pending;
 use crate::config::Config;
-use crate::incoming::{Incoming, Rest, answer_limit, rest};
-use crate::known::{Known, follow};
-use crate::rewrite::{signatures, written};
+use crate::incoming::IncomingRequest;
+use crate::known::Known;
+use crate::reason::{Bypass, Reason};
+use crate::rewrite::ClientBody;
 
-/// What comes of a request.
-pub(crate) enum Planned {
-    /// This session is not the one: so many messages go along.
+/// Whether a request belongs to a session.
+pub(crate) enum Claim {
+    /// It does not: this is how many messages are the same.
     Other(usize),
-    /// It is not to be tracked.
-    Declined(Declined),
-    /// It has a plan, or will have.
-    Taken(Box<Taken>),
+    /// It does.
+    Taken(Box<PlannedRequest>),
 }
 
-/// Why a request is not tracked, whatever its session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Declined {
-    /// It is passed on as it is, for this reason.
-    Passed(&'static str),
-    /// It asks for a message thread.
-    Thread,
-}
-
-/// Whether a request is not to be tracked.
-pub(crate) type Admission<'a> = &'a (dyn Fn(&Outline) -> Option<Declined> + Sync);
-
-/// A request that belongs to the session.
-pub(crate) struct Taken {
+/// A request of a session that has a plan, or will have one.
+pub(crate) struct PlannedRequest {
     flight: Flight,
-    outline: Outline,
-    lead: Vec<Span>,
-    spans: Vec<Span>,
+    body: Arc<ClientBody>,
     plan: Option<Plan>,
+    /// Where the plan comes from if there is none yet.
     later: Option<oneshot::Receiver<Plan>>,
     has_swapped: bool,
-    profile: Profile,
 }
 
-/// What is to be sent.
-pub(crate) struct Settled {
+/// A request of a session that can be sent.
+pub(crate) struct ReadyRequest {
     pub(crate) flight: Flight,
-    /// The body, if it is not the client's.
-    pub(crate) body: Option<String>,
+    /// The client's body.
+    pub(crate) body: Arc<ClientBody>,
+    /// The body that the plan asks for, if it is another one.
+    pub(crate) rewritten: Option<ByteString>,
     pub(crate) plan: Option<Plan>,
-    pub(crate) outline: Outline,
-    lead: Vec<Span>,
-    spans: Vec<Span>,
     pub(crate) has_swapped: bool,
-    pub(crate) profile: Profile,
 }
 
-impl Settled {
-    /// Messages of the request.
-    pub(crate) fn messages(&self) -> usize {
-        self.spans.len()
-    }
-}
-
-/// How far back a request may go for it to be the same session still.
+/// How far back a request may go and still continue the same session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rewind {
     /// Over the last turn: the user has edited it, or asks again.
@@ -84,53 +61,63 @@ pub(crate) enum Rewind {
 
 impl Tracked {
     /// How many messages of a request are those of the session.
-    pub(crate) fn matches(&self, incoming: &Incoming) -> Result<usize, OutlineError> {
+    ///
+    /// # Errors
+    /// If the body is not JSON.
+    pub(crate) fn matches(&self, request: &mut IncomingRequest) -> Result<usize, OutlineError> {
         let state = self.state();
-        if state.wire != incoming.wire {
+        if state.wire != request.wire {
             return Ok(0);
         }
-        follow(&state.known, incoming.reader.clone()).map(|followed| followed.count())
+        Ok(request.messages.repeats(&state.known)?.count)
     }
 
     /// Takes a request in, if it is one of the session.
     ///
     /// # Errors
-    /// If the body is no JSON, or what should be a message is none.
+    /// If it belongs to no session.
     pub(crate) fn take(
         self: &Arc<Self>,
-        incoming: &Incoming,
+        request: &mut IncomingRequest,
         rewind: Rewind,
         is_new: bool,
-        admission: Admission<'_>,
-    ) -> Result<Planned, OutlineError> {
+    ) -> Result<Claim, Bypass> {
         let mut state = self.state();
-        if state.wire != incoming.wire {
-            return Ok(Planned::Other(0));
+        if state.wire != request.wire {
+            return Ok(Claim::Other(0));
         }
-        let followed = follow(&state.known, incoming.reader.clone())?;
-        let count = followed.count();
+        let repeated = request.messages.repeats(&state.known)?;
+        let count = repeated.count;
         if !is_new && !state.goes_on(count, rewind) {
-            return Ok(Planned::Other(count));
+            return Ok(Claim::Other(count));
         }
         // Everything is read before anything is changed.
-        let Some(read) = rest(followed)? else {
-            return Ok(Planned::Other(count));
-        };
-        let Rest {
-            spans,
-            added,
-            outline,
-            followed,
-        } = read;
-        if let Some(declined) = admission(&outline) {
-            return Ok(Planned::Declined(declined));
+        let outline = request.messages.outline()?;
+        if let Some(bypass) = Bypass::of(&outline, self.shared.config.mode) {
+            return Err(bypass);
         }
-        followed.teach(&mut state.known);
+        let added = request.messages.take_from(count)?;
+        let added = added.ok_or(Bypass::Forward(Reason::Unreadable))?;
+        repeated.teach(&mut state.known);
+        let is_operators = |(_, message): &(usize, &Message)| message.role == Role::System;
+        let more = (count..).zip(&added).filter(is_operators);
+        let body = Arc::new(ClientBody {
+            outline,
+            lead: request.lead.clone(),
+            messages: request.messages.spans(),
+            operators: repeated
+                .operators
+                .iter()
+                .copied()
+                .chain(more.map(|(at, _)| at))
+                .collect(),
+            profile: request.profile,
+        });
         let at = self.shared.clock.now();
         let has_strange_thinking = state.has_strange_thinking(count, &added);
         state.cut_to(count, at);
         state.unconfirmed = 0;
-        let has_other_head = state.configure(&self.shared.config, &outline, &incoming.lead, at);
+        let has_other_head = state.configure(&self.shared.config, &body, at);
         for message in added {
             state.add(message, at, true);
         }
@@ -139,10 +126,8 @@ impl Tracked {
             state.engine.handle(at, Input::FrameChanged);
         }
         state.number += 1;
-        let lead = incoming.lead.clone();
-        let mut taken = self.planned(&mut state, at, outline, lead, spans);
-        taken.profile = incoming.profile;
-        Ok(Planned::Taken(Box::new(taken)))
+        let planned = self.planned(&mut state, at, body);
+        Ok(Claim::Taken(Box::new(planned)))
     }
 
     /// Asks the engine what the last request is made of.
@@ -150,10 +135,8 @@ impl Tracked {
         self: &Arc<Self>,
         state: &mut State,
         at: Time,
-        outline: Outline,
-        lead: Vec<Span>,
-        spans: Vec<Span>,
-    ) -> Taken {
+        body: Arc<ClientBody>,
+    ) -> PlannedRequest {
         state.in_flight += 1;
         state.plan = None;
         // The one before, if it still waits, is overtaken.
@@ -166,52 +149,45 @@ impl Tracked {
             state.waiting = Some(told);
             later
         });
-        Taken {
+        PlannedRequest {
             flight: Flight {
                 session: Arc::clone(self),
                 number: state.number,
                 is_over: false,
             },
-            outline,
-            lead,
-            spans,
+            body,
             plan,
             later,
             has_swapped: std::mem::take(&mut state.has_swapped),
-            profile: Profile::Provider,
         }
     }
 
-    /// The provider says that the request is too large: what is to be sent instead, if anything smaller can be.
+    /// The provider says that the request is too large: what is sent instead, if anything smaller can be.
     pub(crate) fn too_large(
         self: &Arc<Self>,
-        settled: &Settled,
+        request: &ReadyRequest,
         window: Option<u64>,
-    ) -> Option<Box<Taken>> {
+    ) -> Option<Box<PlannedRequest>> {
         let mut state = self.state();
-        if state.number != settled.flight.number {
+        if state.number != request.flight.number {
             return None;
         }
         let at = self.shared.clock.now();
         state.engine.handle(at, Input::Overflowed { window });
-        let (outline, lead) = (settled.outline.clone(), settled.lead.clone());
-        let mut taken = self.planned(&mut state, at, outline, lead, settled.spans.clone());
-        taken.profile = settled.profile;
-        Some(Box::new(taken))
+        let planned = self.planned(&mut state, at, Arc::clone(&request.body));
+        Some(Box::new(planned))
     }
 
-    /// Waits for the plan of a request if there is none yet, as long as a draft may take, and writes what it says.
-    pub(crate) async fn settle(self: &Arc<Self>, taken: Box<Taken>) -> Settled {
-        let Taken {
+    /// Waits for the plan of a request if there is none yet, as long as a draft may take, and writes the body that it
+    /// asks for.
+    pub(crate) async fn ready(self: &Arc<Self>, planned: Box<PlannedRequest>) -> ReadyRequest {
+        let PlannedRequest {
             flight,
-            outline,
-            lead,
-            spans,
+            body,
             mut plan,
             later,
             mut has_swapped,
-            profile,
-        } = *taken;
+        } = *planned;
         if let Some(later) = later {
             let waited = tokio::time::timeout(self.shared.config.limits.draft_wait, later).await;
             plan = match waited {
@@ -222,18 +198,13 @@ impl Tracked {
             };
             has_swapped |= std::mem::take(&mut self.state().has_swapped);
         }
-        let body = plan
-            .as_ref()
-            .and_then(|plan| written(&outline, &lead, &spans, plan, profile));
-        Settled {
+        let rewritten = plan.as_ref().and_then(|plan| body.rewritten(plan));
+        ReadyRequest {
             flight,
             body,
+            rewritten,
             plan,
-            outline,
-            lead,
-            spans,
             has_swapped,
-            profile,
         }
     }
 
@@ -249,8 +220,14 @@ impl Tracked {
         state.plan.clone()
     }
 
-    /// What a request that only counts would be, if it goes along with the session up to what the memory stands for.
-    pub(crate) fn counted(&self, incoming: &Incoming) -> Result<Option<String>, OutlineError> {
+    /// The body that a request would have that only counts, if it repeats the session up to what the memory covers.
+    ///
+    /// # Errors
+    /// If the body is not JSON.
+    pub(crate) fn counted(
+        &self,
+        request: &mut IncomingRequest,
+    ) -> Result<Option<ByteString>, OutlineError> {
         let state = self.state();
         let Some(plan) = state
             .plan
@@ -259,21 +236,19 @@ impl Tracked {
         else {
             return Ok(None);
         };
-        let followed = follow(&state.known, incoming.reader.clone())?;
+        let repeated = request.messages.repeats(&state.known)?;
         drop(state);
-        if followed.count() < plan.first {
+        if repeated.count < plan.first {
             return Ok(None);
         }
-        let Some(Rest { spans, outline, .. }) = rest(followed)? else {
-            return Ok(None);
+        let body = ClientBody {
+            outline: request.messages.outline()?,
+            lead: request.lead.clone(),
+            messages: request.messages.spans(),
+            operators: repeated.operators,
+            profile: request.profile,
         };
-        Ok(written(
-            &outline,
-            &incoming.lead,
-            &spans,
-            &plan,
-            incoming.profile,
-        ))
+        Ok(body.rewritten(&plan))
     }
 
     /// Tokens that swaps have taken out of the requests.
@@ -356,9 +331,9 @@ impl State {
             .tail()
             .iter()
             .skip(count.saturating_sub(first))
-            .flat_map(signatures)
+            .flat_map(reasoning_signatures)
             .collect();
-        let mut brought = added.iter().flat_map(signatures);
+        let mut brought = added.iter().flat_map(reasoning_signatures);
         brought.any(|signature| !answered.contains(&signature))
     }
 
@@ -405,9 +380,10 @@ impl State {
         // Messages share their text.
         self.engine.handle(at, Input::Appended(message.clone()));
         let chain = self.engine.digest();
+        let role = message.role;
         let text = message.raw.as_ref().filter(|_| is_sent);
         self.known.push(match text {
-            Some(text) => Known::seen(chain, text.as_str()),
+            Some(text) => Known::seen(chain, role, text.as_str()),
             None => Known::unseen(chain),
         });
         self.changes.push(Pending::Message {
@@ -420,16 +396,13 @@ impl State {
     }
 
     /// Takes in what a request says besides its messages; whether the one before it said something else.
-    fn configure(&mut self, config: &Config, outline: &Outline, lead: &[Span], at: Time) -> bool {
-        let model = outline
-            .field("model")
-            .and_then(|model| model.as_text())
-            .map(|model| model.decode().into_owned())
-            .unwrap_or_default();
+    fn configure(&mut self, config: &Config, body: &ClientBody, at: Time) -> bool {
+        let outline = &body.outline;
+        let model = client::model(outline).unwrap_or_default();
         let mut is_changed = false;
         if model != self.model {
             self.model.clone_from(&model);
-            let limit = answer_limit(outline);
+            let limit = client::answer_tokens_max(outline);
             let mut settings = config.settings(self.wire, &model, limit);
             self.kept.go_on(&mut settings);
             self.engine
@@ -437,47 +410,20 @@ impl State {
             self.changes.push(Change::Model(model).into());
             is_changed = true;
         }
-        let mut head = 0u64;
-        let mut bytes = 0u64;
-        for (name, value) in outline.fields() {
-            bytes += (name.len() + value.len() + 4) as u64;
-            if matches!(name, "system" | "tools" | "instructions" | "model") {
-                head = head.rotate_left(7) ^ xxh3_64(value.as_str().as_bytes());
-            }
-        }
-        let lead_text = |span: &Span| outline.body().get(span.start..span.end).unwrap_or_default();
-        for span in lead {
-            let text = lead_text(span);
-            bytes += text.len() as u64;
-            head = head.rotate_left(7) ^ xxh3_64(text.as_bytes());
-        }
-        if head == self.head {
+        let head = Head::new(outline, &body.lead);
+        let digest = head.prefix().fold(0, |digest: u64, text| {
+            digest.rotate_left(7) ^ xxh3_64(text.as_bytes())
+        });
+        if digest == self.head {
             return is_changed;
         }
         is_changed |= self.head != 0;
-        self.head = head;
-        let counter = self.engine.settings().counter;
-        let mut tokens = outline
-            .field("tools")
-            .map_or(0, |tools| counter.tools(tools));
-        for name in ["system", "instructions"] {
-            tokens += outline
-                .field(name)
-                .map_or(0, |value| counter.text(value.as_str()));
-        }
-        for span in lead {
-            tokens += counter.text(lead_text(span));
-        }
-        self.engine.handle(
-            at,
-            Input::Overhead {
-                tokens: tokens as u64,
-                bytes,
-            },
-        );
-        let head = outline.replaced(lead, &[], &[]);
+        self.head = digest;
+        let tokens = head.tokens(self.engine.settings().counter);
+        let bytes = head.bytes();
+        self.engine.handle(at, Input::Overhead { tokens, bytes });
         self.changes
-            .push(Change::Head(head.into_bytes().into()).into());
+            .push(Change::Head(head.body().into_bytes().into()).into());
         is_changed
     }
 }
