@@ -13,4 +13,5 @@ mod sockets;
 mod stored;
 mod uploads;
 mod windows;
+mod wire_names;
 mod world;
