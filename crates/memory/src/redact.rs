@@ -1,7 +1,7 @@
 //! Redaction: secrets in a text are replaced by markers.
 //!
 //! A marker names the rule and a short digest of the secret, `[redacted:github-token:1f3a]`, so that a reader still
-//! sees what stood there and whether two places held the same. Rules are data (`data/redaction.toml`): patterns of
+//! sees what was there and whether two places held the same. Rules are data (`data/redaction.toml`): patterns of
 //! vendors' keys, shapes such as JSON web tokens and key blocks, and values next to telling names.
 //!
 //! It does not judge what a text means: names, addresses and other personal data stay, and so do hashes, UUIDs and
@@ -9,10 +9,10 @@
 //! escapes is understood as far as quotes and line ends go.
 //!
 //! # The digest
-//! It has 16 bits. Whoever holds a marker can rule out all but one in 65,536 guesses of a weak password at best, and
+//! It has 16 bits. The holder of a marker can rule out all but one in 65,536 guesses of a weak password at best, and
 //! cannot confirm one; a digest long enough to be unique would confirm it. Two secrets of one document share a digest
 //! by chance once in 65,536 pairs, which costs a reader little. With [`Redactor::with_key`] the digest depends on a
-//! key of the caller, and whoever lacks the key learns nothing; without it, markers are the same everywhere, which
+//! key of the caller, and without the key it tells nothing; without it, markers are the same everywhere, which
 //! keeps memories reproducible.
 //!
 //! ```
@@ -40,7 +40,7 @@ use rule::{Rule, Span};
 /// How much of a text a rule's pattern looks at from its keyword on, in bytes. Bounds the work per keyword.
 const WINDOW_BYTES: usize = 2048;
 
-/// A rule is not tried again within a value of so many bytes that it has turned down. Without that, a long run of
+/// A rule is not tried again within a rejected value of this many bytes. Without that, a long run of
 /// keywords would be read once for each of them.
 const LONG_VALUE_BYTES: usize = 512;
 
@@ -160,7 +160,7 @@ impl Redactor {
         redacted
     }
 
-    /// The secrets in a text, in order and apart from each other. What stands in a marker is none.
+    /// The secrets in a text, in order and apart from each other. The content of a marker is none.
     #[must_use]
     pub fn find(&self, text: &str) -> Vec<Finding<'_>> {
         let mut markers: Vec<Range<usize>> = Vec::new();
@@ -230,7 +230,10 @@ impl Redactor {
             return None;
         }
         let end = text.floor_char_boundary(start.saturating_add(WINDOW_BYTES));
-        let captures = rule.compile().ok()?.captures(&text[start..end])?;
+        let captures = rule
+            .compile()
+            .ok()?
+            .captures(&text.as_bytes()[start..end])?;
         let whole = captures.get(0)?;
         match rule.span {
             Some(Span::KeyBlock) => return key_block::from_start(text, start, start + whole.end()),
@@ -244,7 +247,9 @@ impl Redactor {
             (None, Some(bare)) => (bare, true),
             (None, None) => (whole, false),
         };
-        let range = start + secret.start()..start + secret.end();
+        // A pattern counts bytes and may stop within a character.
+        let range = text.floor_char_boundary(start + secret.start())
+            ..text.ceil_char_boundary(start + secret.end());
         let place = value::Place {
             text,
             start,

@@ -49,7 +49,7 @@ pub struct OutputLine<'a> {
     pub kind: OutputKind,
     /// The line without white space around it, colour codes included.
     pub text: &'a str,
-    /// Where it stands, in bytes.
+    /// Where it is, in bytes.
     pub range: Range<usize>,
     /// How much it says, 0 to 100: for errors, how sure it is that this is an error message and how specific it is.
     pub score: u8,
@@ -66,7 +66,7 @@ pub fn output_lines(text: &str, outcome: Outcome) -> impl Iterator<Item = Output
     }
 }
 
-/// The line that stands for the failure of a call: the first of those that score best, within ten points.
+/// The line that represents the failure of a call: the first of those that score best, within ten points.
 #[must_use]
 pub fn headline_error(text: &str, outcome: Outcome) -> Option<OutputLine<'_>> {
     const CLOSE: u8 = 10;
@@ -78,7 +78,7 @@ pub fn headline_error(text: &str, outcome: Outcome) -> Option<OutputLine<'_>> {
     errors.into_iter().find(|line| line.score + CLOSE >= best)
 }
 
-/// At most `most` error lines that stand for a failed call, in the order of the text: the first one, which names what
+/// At most `most` error lines that represent a failed call, in the order of the text: the first one, which names what
 /// failed or its cause, then those that score best, without repetitions.
 #[must_use]
 pub fn key_errors(text: &str, outcome: Outcome, most: usize) -> Vec<OutputLine<'_>> {
@@ -289,30 +289,17 @@ fn is_listing(line: &str) -> bool {
 
 /// Patterns that are tried on a line together. Classes and word boundaries are those of ASCII, which is what compilers
 /// and runners print, and which keeps the automaton fast on any text.
-struct Patterns {
-    set: Option<RegexSet>,
-    first: Option<regex::bytes::Regex>,
-}
+struct Patterns(Option<RegexSet>);
 
 impl Patterns {
-    /// Compiles `patterns`. If one of them is wrong none matches: the tests of this module keep that from being shipped.
+    /// Compiles `patterns`. If one of them is wrong, none matches: the tests of this module keep that from being shipped.
     fn new<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Self {
-        let patterns: Vec<&str> = patterns.into_iter().collect();
-        let first = patterns.first().and_then(|pattern| {
-            regex::bytes::RegexBuilder::new(pattern)
-                .unicode(false)
-                .build()
-                .ok()
-        });
-        Self {
-            set: RegexSetBuilder::new(&patterns).unicode(false).build().ok(),
-            first,
-        }
+        Self(RegexSetBuilder::new(patterns).unicode(false).build().ok())
     }
 
     /// Numbers of the patterns that match, in their order.
     fn matching(&self, line: &str) -> impl Iterator<Item = usize> {
-        self.set
+        self.0
             .as_ref()
             .map(|set| set.matches(line.as_bytes()).into_iter())
             .into_iter()
@@ -320,16 +307,8 @@ impl Patterns {
     }
 
     fn is_match(&self, line: &str) -> bool {
-        self.set
+        self.0
             .as_ref()
             .is_some_and(|set| set.is_match(line.as_bytes()))
-    }
-
-    /// Where the first match of the first pattern ends.
-    fn end_of_first(&self, line: &str) -> Option<usize> {
-        self.first
-            .as_ref()?
-            .find(line.as_bytes())
-            .map(|found| found.end())
     }
 }

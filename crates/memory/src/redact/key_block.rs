@@ -8,7 +8,7 @@ use std::ops::Range;
 /// Lines are looked at up to here, in bytes: a whole key of 16,384 bits on one line is shorter.
 const LINE_BYTES_MAX: usize = 16 * 1024;
 
-/// A line of base64 that is shorter than this counts only where a last line may stand: it could be a word.
+/// A line of base64 that is shorter than this counts only where a last line may be: it could be a word.
 const FULL_LINE_BYTES: usize = 16;
 
 /// The block whose first line is `start..first_line_end`.
@@ -93,7 +93,7 @@ enum Shape {
     Short,
     /// Nothing, or a header of the block.
     Filler,
-    /// The last line of a block; how long it is with what stands before it.
+    /// The last line of a block; its length, with what precedes it on the line.
     Last(usize),
     Other,
 }

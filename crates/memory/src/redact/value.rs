@@ -36,7 +36,7 @@ pub(super) struct Place<'t> {
     pub(super) is_bare: bool,
 }
 
-/// What stands for a value that is not there. In lower case.
+/// Placeholders for a value that is not there. In lower case.
 const PLACEHOLDER_PARTS: &[&str] = &[
     "${",
     "$(",
@@ -72,7 +72,7 @@ const PLACEHOLDER_PARTS: &[&str] = &[
     "import.meta",
 ];
 
-/// Words that stand where a password would. In lower case.
+/// Words in the place of a password. In lower case.
 const PLACEHOLDER_WORDS: &[&str] = &[
     "password",
     "passwort",
@@ -136,7 +136,7 @@ const VALUE_BYTES_MIN: usize = 4;
 /// The shortest value that counts as drawn by a machine, in bytes.
 const RANDOM_BYTES_MIN: usize = 12;
 
-/// What may stand behind a value that has no quotes, whether it belongs to it or not.
+/// What may follow a value that has no quotes, whether it belongs to it or not.
 const ENDS_OF_SENTENCES: [char; 13] = [
     '.', ':', '?', '*', '!', '&', '$', '#', '@', '…', '。', '！', '—',
 ];
@@ -293,7 +293,7 @@ fn is_word(part: &str) -> bool {
         .all(|c| c.is_alphabetic() || matches!(c, '_' | '-' | '.' | ' ' | '@'))
 }
 
-/// Whether a call, an index or a path goes on after the value.
+/// Whether a call, an index or a path continues after the value.
 fn is_called(text: &str, end: usize) -> bool {
     matches!(text.as_bytes().get(end), Some(b'(' | b'[' | b'{' | b'<'))
         || text[end..].starts_with("::")
@@ -310,7 +310,7 @@ fn is_password(value: &str, traits: &Traits, place: &Place<'_>) -> bool {
             && (!place.is_bare || is_assigned_in_environment && traits.digits >= 6);
     }
     if traits.digits == 0 && traits.symbols == 0 {
-        // A word. It is a password where nothing else can stand.
+        // A word. It is a password where nothing else is possible.
         let is_about_itself = ["pass", "secret", "token", "key", "wort"]
             .iter()
             .any(|word| lower.contains(word));
@@ -338,7 +338,7 @@ fn is_password(value: &str, traits: &Traits, place: &Place<'_>) -> bool {
         && !(is_name(value) && value.contains('_'))
 }
 
-/// Whether name and value stand as in settings or in the query of an address, and not as in an expression: `name=value`
+/// Whether name and value are written as in settings or in the query of an address, and not as in an expression: `name=value`
 /// without spaces and nothing after it, or `name: value` on a line of its own.
 fn is_line_of_settings(place: &Place<'_>) -> bool {
     let between = &place.text[place.start..place.value.start];
@@ -403,7 +403,7 @@ fn is_uuid(value: &str) -> bool {
         })
 }
 
-/// Whether it stands for a value that is not there, or is one of a program's expressions for getting it.
+/// Whether it is a placeholder for a value that is not there, or is one of a program's expressions for getting it.
 fn is_placeholder(value: &str) -> bool {
     let lower = value.to_lowercase();
     let is_variable = lower.strip_prefix('$').is_some_and(|name| {

@@ -1,6 +1,8 @@
 //! Which lines are error messages, and which only contain the words.
 use std::sync::LazyLock;
 
+use regex::bytes::{Regex, RegexBuilder};
+
 use super::{Outcome, Patterns};
 
 /// How sure it is that `line`, which has no white space around it, is an error message, and how specific it is: 35 to
@@ -34,15 +36,18 @@ pub(super) fn score(line: &str, outcome: Outcome) -> Option<u8> {
 /// The line without the mark of a diff or the place that a search puts before it.
 fn without_place(line: &str) -> &str {
     PLACE
-        .end_of_first(line)
-        .and_then(|end| line.get(end..))
+        .as_ref()
+        .and_then(|place| line.get(place.find(line.as_bytes())?.end()..))
         .map_or(line, str::trim_start)
 }
 
-static PLACE: LazyLock<Patterns> = LazyLock::new(|| {
-    Patterns::new([
+static PLACE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    RegexBuilder::new(
         r"^(?:[+-]\s|[+-]{1,2}(?:\t|  )|(?:[\w./@~-]+[:-])?\d{1,6}[:-](?:\s|$)\s*|(?:\.{0,2}/)?[\w@~-]+(?:/[\w.@~-]+)+:\s+)",
-    ])
+    )
+    .unicode(false)
+    .build()
+    .ok()
 });
 static ERROR_RULES: LazyLock<Patterns> =
     LazyLock::new(|| Patterns::new(ERRORS.iter().map(|(pattern, _)| *pattern)));
