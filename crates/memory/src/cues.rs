@@ -9,12 +9,12 @@
 //!   [`interruption`] recognises the texts by which clients say that the person stopped the model or refused a tool
 //!   call: the message after one is nearly always a correction ([`Circumstances::after_interruption`]).
 //! * [`denial`] and [`says_failed`] recognise the results of calls that were refused or have failed.
-//! * [`asks_to_remember`] finds what the person wants to be remembered in so many words.
+//! * [`asks_to_remember`] finds what the person explicitly asks to have remembered.
 //! * [`supersedes`] says whether a later statement takes the place of an earlier one.
 //! * [`assistant_statements`] finds decisions with reasons, abandoned approaches, finished work, findings, open
 //!   questions and plans in the model's prose.
 //! * [`output_lines`] finds error lines, test results, commits, pushes and builds in tool output, and
-//!   [`headline_error`] the one error line that stands for a failed call ([`key_errors`]: the few). They look only at lines that contain one of
+//!   [`headline_error`] the one error line that represents a failed call ([`key_errors`]: the few). They look only at lines that contain one of
 //!   a few trigger words, so that megabytes of output without any cost next to nothing.
 //! * [`language`] guesses the language of the person.
 //!

@@ -13,7 +13,7 @@ pub enum StatementKind {
     Eliminated,
     /// Something that is done.
     Completed,
-    /// How things stand.
+    /// The state of things.
     State,
     /// A question to the person.
     OpenQuestion,
@@ -32,7 +32,7 @@ pub struct Statement<'a> {
     pub kind: StatementKind,
     /// The whole sentence or list entry, without its list mark.
     pub text: &'a str,
-    /// Where it stands in the text, in bytes.
+    /// Where it is in the text, in bytes.
     pub range: Range<usize>,
     /// What is decided, ruled out or done: the text without its reason and constraint.
     pub claim: &'a str,

@@ -21,7 +21,7 @@ const DENIALS: [&str; 12] = [
 /// What a client adds behind the person's words.
 const ADDED: &str = "\n\nNote: The user's next message may contain";
 
-/// Of a denial, what stands before the person's words; bytes.
+/// Of a denial, what precedes the person's words; bytes.
 const PREAMBLE_BYTES_MAX: usize = 1000;
 
 /// How the results of failed calls begin in formats that have no field for it; in lower case.

@@ -1,7 +1,9 @@
-//! Telling a person's own words from what stands beside them: code, logs, quotations, and text that clients put in.
+//! Tells a person's own words from what surrounds them: code, logs, quotations, and text that clients put in.
 mod shape;
 
+use std::iter::Peekable;
 use std::ops::Range;
+use std::vec::IntoIter;
 
 /// Whose words a stretch of a user message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,152 +121,74 @@ const INJECTED_LINES: [&str; 13] = [
 /// Divides `text` into stretches of whole lines (a tag's content may begin within one) by voice, in order, without gaps.
 pub(super) fn stretches(text: &str) -> Vec<(Range<usize>, Voice)> {
     let mut scan = Scan {
+        text,
         out: Vec::new(),
-        headings: 0,
-        bullets: 0,
+        block: Block::None,
+        is_in_diff: false,
+        is_in_trace: false,
+        is_handed_on: false,
+        is_document: looks_like_document(text),
+        is_past_heading: false,
+        alike: shape::lines_of_one_shape(text).into_iter().peekable(),
     };
-    let is_document = looks_like_document(text);
-    let mut alike = shape::lines_of_one_shape(text).into_iter().peekable();
-    let mut fence: Option<&str> = None;
-    let mut tag: Option<(String, Voice)> = None;
-    let mut in_diff = false;
-    let mut in_trace = false;
-    let mut is_handed_over = false;
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        let start = at;
-        at += line.len();
-        let trimmed = line.trim();
-        if let Some(mark) = fence {
-            scan.push(start..at, Voice::Pasted(PastedKind::Code));
-            if trimmed.starts_with(mark) && trimmed.trim_matches(['`', '~']).is_empty() {
-                fence = None;
-            }
-            continue;
-        }
-        if let Some((name, voice)) = &tag {
-            let voice = *voice;
-            if let Some(close) = find_close(line, name) {
-                scan.push(start..start + close.start, voice);
-                scan.push(start + close.start..start + close.end, Voice::Injected);
-                scan.push(
-                    start + close.end..at,
-                    voice_of_line(trimmed.get(close.end..).unwrap_or_default()),
-                );
-                tag = None;
-            } else {
-                scan.push(start..at, voice);
-            }
-            continue;
-        }
-        if let Some(mark) = ["```", "~~~"]
-            .into_iter()
-            .find(|mark| trimmed.starts_with(mark))
-        {
-            let closes_itself = trimmed.len() > 6 && trimmed.ends_with(mark);
-            fence = (!closes_itself).then_some(mark);
-            scan.push(start..at, Voice::Pasted(PastedKind::Code));
-            continue;
-        }
-        if let Some(open) = opening_tag(line) {
-            let voice = if PERSONS_TAGS.contains(&open.name) {
-                Voice::Person
-            } else if open.is_wrapper {
-                Voice::Injected
-            } else {
-                Voice::Pasted(PastedKind::Code)
-            };
-            let rest = line.get(open.end..).unwrap_or_default();
-            if let Some(close) = find_close(rest, open.name) {
-                scan.push(start..start + open.end, Voice::Injected);
-                scan.push(start + open.end..start + open.end + close.start, voice);
-                scan.push(
-                    start + open.end + close.start..start + open.end + close.end,
-                    Voice::Injected,
-                );
-                let after = start + open.end + close.end;
-                scan.push(
-                    after..at,
-                    voice_of_line(text.get(after..at).unwrap_or_default().trim()),
-                );
-                continue;
-            }
-            let closing = ["</", open.name, ">"].concat();
-            if open.is_wrapper && text.get(at..).is_some_and(|later| later.contains(&closing)) {
-                scan.push(start..start + open.end, Voice::Injected);
-                scan.push(start + open.end..at, voice);
-                tag = Some((open.name.to_owned(), voice));
-                continue;
-            }
-        }
-        if let Some(mark) = HANDED_ON
-            .iter()
-            .find(|mark| trimmed.ends_with(*mark) || (line.contains(*mark) && start < 1000))
-        {
-            let past = start
-                + line
-                    .find(mark)
-                    .map_or(line.len(), |found| found + mark.len());
-            scan.push(start..past, Voice::Injected);
-            scan.push(past..at, Voice::Person);
-            is_handed_over = true;
-            continue;
-        }
-        if !is_handed_over && INJECTED_LINES.iter().any(|mark| trimmed.starts_with(mark)) {
-            scan.push(start..at, Voice::Injected);
-            continue;
-        }
-        if is_diff_head(line) {
-            in_diff = true;
-        } else if in_diff && !line.starts_with(['+', '-', ' ', '@', '\\']) && !trimmed.is_empty() {
-            in_diff = false;
-        }
-        if in_diff {
-            scan.push(start..at, Voice::Pasted(PastedKind::Diff));
-            continue;
-        }
-        if trimmed.starts_with("Traceback (most recent call last)")
-            || trimmed.starts_with("Stack trace:")
-        {
-            in_trace = true;
-        } else if in_trace && (trimmed.is_empty() || !line.starts_with([' ', '\t'])) {
-            // The last line of a trace is the error itself, at the margin.
-            scan.push(start..at, Voice::Pasted(PastedKind::Log));
-            in_trace = false;
-            continue;
-        }
-        if in_trace {
-            scan.push(start..at, Voice::Pasted(PastedKind::Log));
-            continue;
-        }
-        let voice = voice_of_line(line.trim_end());
-        while alike.peek().is_some_and(|range| range.start < start) {
-            alike.next();
-        }
-        let is_alike = alike.peek().is_some_and(|range| range.start == start);
-        let voice = if is_alike && voice == Voice::Person {
-            Voice::Pasted(PastedKind::Lines)
-        } else if is_document
-            && voice == Voice::Person
-            && start > 0
-            && scan.is_past_heading(trimmed)
-        {
-            Voice::Pasted(PastedKind::Document)
-        } else {
-            voice
-        };
-        scan.push(start..at, voice);
+    let mut end = 0;
+    for text in text.split_inclusive('\n') {
+        let start = end;
+        end += text.len();
+        scan.line(&Line {
+            text,
+            trimmed: text.trim(),
+            start,
+            end,
+        });
     }
     scan.out
 }
 
-struct Scan {
-    out: Vec<(Range<usize>, Voice)>,
-    headings: usize,
-    bullets: usize,
+/// A line with its place in the text.
+struct Line<'t> {
+    text: &'t str,
+    trimmed: &'t str,
+    start: usize,
+    end: usize,
 }
 
-impl Scan {
+/// A block that ends at a mark of its own.
+enum Block<'t> {
+    None,
+    /// Code, up to a line of this mark.
+    Fence(&'static str),
+    /// The content of a tag of this name.
+    Tag(&'t str, Voice),
+}
+
+struct Scan<'t> {
+    text: &'t str,
+    out: Vec<(Range<usize>, Voice)>,
+    block: Block<'t>,
+    is_in_diff: bool,
+    is_in_trace: bool,
+    /// Whether a refusal has handed on the person's words: what follows is theirs.
+    is_handed_on: bool,
+    is_document: bool,
+    is_past_heading: bool,
+    /// Lines of one shape that are still to come.
+    alike: Peekable<IntoIter<Range<usize>>>,
+}
+
+impl<'t> Scan<'t> {
+    /// Says whose words a line is; the first rule that applies decides.
+    fn line(&mut self, line: &Line<'t>) {
+        let _ = self.is_in_block(line)
+            || self.opens_fence(line)
+            || self.opens_tag(line)
+            || self.hands_on(line)
+            || self.is_injected(line)
+            || self.is_of_diff(line)
+            || self.is_of_trace(line)
+            || self.is_by_itself(line);
+    }
+
     fn push(&mut self, range: Range<usize>, voice: Voice) {
         if range.is_empty() {
             return;
@@ -275,10 +199,161 @@ impl Scan {
         }
     }
 
-    fn is_past_heading(&mut self, line: &str) -> bool {
-        self.headings += usize::from(is_heading(line));
-        self.bullets += usize::from(line.starts_with("- "));
-        self.headings > 0
+    /// Text between a tag's content and the end of its line.
+    fn push_rest(&mut self, range: Range<usize>) {
+        let rest = self.text.get(range.clone()).unwrap_or_default();
+        self.push(range, voice_of_line(rest.trim()));
+    }
+
+    fn is_in_block(&mut self, line: &Line<'t>) -> bool {
+        match self.block {
+            Block::None => return false,
+            Block::Fence(mark) => {
+                self.push(line.start..line.end, Voice::Pasted(PastedKind::Code));
+                let is_end = line.trimmed.starts_with(mark)
+                    && line.trimmed.trim_matches(['`', '~']).is_empty();
+                if is_end {
+                    self.block = Block::None;
+                }
+            }
+            Block::Tag(name, voice) => match find_close(line.text, name) {
+                None => self.push(line.start..line.end, voice),
+                Some(close) => {
+                    let (start, end) = (line.start + close.start, line.start + close.end);
+                    self.push(line.start..start, voice);
+                    self.push(start..end, Voice::Injected);
+                    self.push_rest(end..line.end);
+                    self.block = Block::None;
+                }
+            },
+        }
+        true
+    }
+
+    fn opens_fence(&mut self, line: &Line<'t>) -> bool {
+        let mut marks = ["```", "~~~"].into_iter();
+        let Some(mark) = marks.find(|mark| line.trimmed.starts_with(mark)) else {
+            return false;
+        };
+        let is_closed = line.trimmed.len() > 6 && line.trimmed.ends_with(mark);
+        if !is_closed {
+            self.block = Block::Fence(mark);
+        }
+        self.push(line.start..line.end, Voice::Pasted(PastedKind::Code));
+        true
+    }
+
+    fn opens_tag(&mut self, line: &Line<'t>) -> bool {
+        let Some(open) = opening_tag(line.text) else {
+            return false;
+        };
+        let voice = if PERSONS_TAGS.contains(&open.name) {
+            Voice::Person
+        } else if open.is_wrapper {
+            Voice::Injected
+        } else {
+            Voice::Pasted(PastedKind::Code)
+        };
+        let content = line.start + open.end;
+        if let Some(close) = find_close(line.text.get(open.end..).unwrap_or_default(), open.name) {
+            let (start, end) = (content + close.start, content + close.end);
+            self.push(line.start..content, Voice::Injected);
+            self.push(content..start, voice);
+            self.push(start..end, Voice::Injected);
+            self.push_rest(end..line.end);
+            return true;
+        }
+        let later = self.text.get(line.end..).unwrap_or_default();
+        if !open.is_wrapper || find_close(later, open.name).is_none() {
+            return false;
+        }
+        self.push(line.start..content, Voice::Injected);
+        self.push(content..line.end, voice);
+        self.block = Block::Tag(open.name, voice);
+        true
+    }
+
+    /// The words of a client, which the person's follow.
+    fn hands_on(&mut self, line: &Line<'t>) -> bool {
+        /// Further on in a message, the words may be within a line by chance.
+        const WITHIN_BYTES_MAX: usize = 1000;
+        let Some(mark) = HANDED_ON.iter().find(|mark| {
+            line.trimmed.ends_with(*mark)
+                || (line.text.contains(*mark) && line.start < WITHIN_BYTES_MAX)
+        }) else {
+            return false;
+        };
+        let words = line
+            .text
+            .find(mark)
+            .map_or(line.end, |at| line.start + at + mark.len());
+        self.push(line.start..words, Voice::Injected);
+        self.push(words..line.end, Voice::Person);
+        self.is_handed_on = true;
+        true
+    }
+
+    fn is_injected(&mut self, line: &Line<'t>) -> bool {
+        let is_injected = !self.is_handed_on
+            && INJECTED_LINES
+                .iter()
+                .any(|mark| line.trimmed.starts_with(mark));
+        if is_injected {
+            self.push(line.start..line.end, Voice::Injected);
+        }
+        is_injected
+    }
+
+    fn is_of_diff(&mut self, line: &Line<'t>) -> bool {
+        if is_diff_head(line.text) {
+            self.is_in_diff = true;
+        } else if !line.text.starts_with(['+', '-', ' ', '@', '\\']) && !line.trimmed.is_empty() {
+            self.is_in_diff = false;
+        }
+        if self.is_in_diff {
+            self.push(line.start..line.end, Voice::Pasted(PastedKind::Diff));
+        }
+        self.is_in_diff
+    }
+
+    fn is_of_trace(&mut self, line: &Line<'t>) -> bool {
+        let is_head = ["Traceback (most recent call last)", "Stack trace:"]
+            .iter()
+            .any(|head| line.trimmed.starts_with(head));
+        if !is_head && !self.is_in_trace {
+            return false;
+        }
+        // The last line of a trace is the error itself, at the margin.
+        self.is_in_trace =
+            is_head || !line.trimmed.is_empty() && line.text.starts_with([' ', '\t']);
+        self.push(line.start..line.end, Voice::Pasted(PastedKind::Log));
+        true
+    }
+
+    fn is_by_itself(&mut self, line: &Line<'t>) -> bool {
+        while self
+            .alike
+            .next_if(|range| range.start < line.start)
+            .is_some()
+        {}
+        let is_alike = self
+            .alike
+            .peek()
+            .is_some_and(|range| range.start == line.start);
+        let voice = match voice_of_line(line.text.trim_end()) {
+            Voice::Person if is_alike => Voice::Pasted(PastedKind::Lines),
+            Voice::Person if self.is_document && line.start > 0 => {
+                self.is_past_heading |= is_heading(line.trimmed);
+                if self.is_past_heading {
+                    Voice::Pasted(PastedKind::Document)
+                } else {
+                    Voice::Person
+                }
+            }
+            voice => voice,
+        };
+        self.push(line.start..line.end, voice);
+        true
     }
 }
 
@@ -340,7 +415,7 @@ fn is_diff_head(line: &str) -> bool {
         || line.starts_with("*** Begin Patch")
 }
 
-/// The voice of a line by itself.
+/// The voice of a line, judged alone.
 fn voice_of_line(line: &str) -> Voice {
     let trimmed = line.trim_start();
     if trimmed.starts_with("> ") || trimmed == ">" {

@@ -240,7 +240,7 @@ fn slot(part: &str, vocabulary: &mut Vocabulary, bit: u8) -> Slot {
     }
 }
 
-/// The token after the phrase, if the phrase stands at `at`. The depth is the number of slots of a rule.
+/// The token after the phrase, if the phrase is at `at`. The depth is the number of slots of a rule.
 fn fit(slots: &[Slot], tokens: &[Token<'_>], at: usize) -> Option<usize> {
     const GAP_WORDS: usize = 4;
     let Some((slot, rest)) = slots.split_first() else {

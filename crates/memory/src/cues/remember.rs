@@ -1,6 +1,6 @@
 //! Sentences by which the person asks for something to be remembered.
 
-/// Whether the person asks, in so many words, that what the sentence says be remembered. Of what stands in a ledger, that
+/// Whether the person explicitly asks that what the sentence says be remembered. Of the entries of a ledger, such a one
 /// goes first.
 #[must_use]
 pub fn asks_to_remember(sentence: &str) -> bool {

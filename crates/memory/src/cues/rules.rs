@@ -2,8 +2,8 @@
 //!
 //! A phrase is a row of slots divided by spaces. A slot is a word, `a|b` one of several, `word?` an optional one, `*`
 //! any one word, `**` up to four words, `pre*` and `*suf` a word by its beginning or end, `#` a word that begins with a
-//! digit; `,` `:` `?` and other stops stand for themselves. Files of languages that are written without spaces hold
-//! plain strings, in which `…` stands for up to twelve characters.
+//! digit; `,` `:` `?` and other stops match themselves. Files of languages that are written without spaces hold
+//! plain strings, in which `…` matches up to twelve characters.
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::phrases::{PhraseSet, Token, Vocabulary};
 
-/// Where in a sentence a phrase must stand.
+/// Where in a sentence a phrase must be.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 enum At {
@@ -51,7 +51,7 @@ struct File {
     /// Words after which a clause begins.
     #[serde(default)]
     conjunctions: Vec<String>,
-    /// Words that may stand before what a clause says.
+    /// Words that may precede what a clause says.
     #[serde(default)]
     softeners: Vec<String>,
     #[serde(default)]
@@ -99,19 +99,19 @@ struct Language {
 }
 
 enum Form {
-    Spaced(Box<Spaced>),
-    Unspaced(Unspaced),
+    Spaced(Box<SpacedRules>),
+    Unspaced(UnspacedRules),
 }
 
 #[derive(Default)]
-struct Spaced {
+struct SpacedRules {
     conjunctions: Vec<u32>,
     softeners: PhraseSet,
     phrases: PhraseSet,
     vetoes: PhraseSet,
 }
 
-struct Unspaced {
+struct UnspacedRules {
     softeners: Vec<String>,
     phrases: Strings,
     vetoes: Strings,
@@ -243,7 +243,7 @@ impl Language {
             vocabulary.mark(mark, bit);
         }
         let form = if file.spaced {
-            let mut rules = Box::<Spaced>::default();
+            let mut rules = Box::<SpacedRules>::default();
             rules.conjunctions = file
                 .conjunctions
                 .iter()
@@ -273,7 +273,7 @@ impl Language {
                         .collect(),
                 )
             };
-            Form::Unspaced(Unspaced {
+            Form::Unspaced(UnspacedRules {
                 softeners: file.softeners.clone(),
                 phrases: numbered(|rule| &rule.phrases),
                 vetoes: numbered(|rule| &rule.unless),
@@ -287,7 +287,7 @@ impl Language {
         Self { code, rules, form }
     }
 
-    fn in_words(&'static self, rules: &Spaced, tokens: &[Token<'_>]) -> Vec<Match> {
+    fn in_words(&'static self, rules: &SpacedRules, tokens: &[Token<'_>]) -> Vec<Match> {
         let starts = Starts::of(rules, tokens);
         let past_words = tokens
             .iter()
@@ -325,7 +325,7 @@ impl Language {
         found
     }
 
-    fn in_characters(&'static self, rules: &Unspaced, sentence: &str) -> Vec<Match> {
+    fn in_characters(&'static self, rules: &UnspacedRules, sentence: &str) -> Vec<Match> {
         let past_words = sentence
             .trim_end_matches(|c: char| !c.is_alphanumeric())
             .len();
@@ -387,7 +387,7 @@ struct Starts {
 }
 
 impl Starts {
-    fn of(rules: &Spaced, tokens: &[Token<'_>]) -> Self {
+    fn of(rules: &SpacedRules, tokens: &[Token<'_>]) -> Self {
         let mut clauses = Vec::new();
         let mut lead = None;
         let mut is_open = true;
@@ -431,7 +431,7 @@ impl Starts {
 
 /// Strings with gaps, each with the number of its rule.
 struct Strings {
-    /// Finds what stands before the first gap.
+    /// Finds the part before the first gap.
     heads: Option<AhoCorasick>,
     /// Rule, length of the head, and what follows the gaps.
     strings: Vec<(usize, Vec<String>)>,
@@ -452,7 +452,7 @@ impl Strings {
         Self { heads, strings }
     }
 
-    /// Rule and byte range of every place where a string stands.
+    /// Rule and byte range of every match.
     fn find(&self, text: &str) -> Vec<(usize, usize, usize)> {
         const GAP_CHARS: usize = 12;
         let Some(heads) = &self.heads else {

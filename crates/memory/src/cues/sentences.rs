@@ -4,7 +4,7 @@ use std::ops::Range;
 /// The sentences of `text`, as byte ranges, without list marks and white space around them.
 ///
 /// A sentence ends at `.`, `?`, `!`, `…` before white space (and at their wide forms anywhere), and at the end of a line
-/// unless the next line goes on in lower case after a long line.
+/// unless the next line continues in lower case after a long line.
 pub(super) fn sentences(text: &str) -> Vec<Range<usize>> {
     let mut out = Vec::new();
     let mut start = 0;

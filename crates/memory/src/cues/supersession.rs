@@ -318,12 +318,12 @@ impl Statement {
     }
 }
 
-/// What ends a clause. A full stop may stand inside of a number or a name.
+/// What ends a clause. A full stop may be inside a number or a name.
 const CLAUSE_ENDS: [char; 12] = [
     ',', ';', '!', '?', '(', ')', '，', '、', '。', '；', '！', '？',
 ];
 
-/// What a correction says, without "No, that was wrong: ": that turns nothing round by itself. All of it where nothing
+/// What a correction says, without "No, that was wrong: ": that alone reverses nothing. All of it where nothing
 /// else is said.
 fn without_rejection(text: &str) -> &str {
     let mut said = text;

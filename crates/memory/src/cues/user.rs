@@ -128,7 +128,7 @@ impl Cues {
     }
 }
 
-/// What stands before a user message.
+/// What precedes a user message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Circumstances {
     /// The person had just stopped the model or refused a tool call (see [`interruption`](super::interruption)).
@@ -142,7 +142,7 @@ pub struct Circumstances {
 pub struct Sentence<'a> {
     /// Its text, without list marks and white space around it. A pasted or injected stretch is one "sentence" whole.
     pub text: &'a str,
-    /// Where it stands in the message, in bytes.
+    /// Where it is in the message, in bytes.
     pub range: Range<usize>,
     /// Whose words they are. Only the person's words, pasted documents and lines of one shape give
     /// cues, the latter no corrections.

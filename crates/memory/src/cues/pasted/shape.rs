@@ -1,4 +1,4 @@
-//! Lines of one shape: notes, tables, reports and lists, as somebody copies them.
+//! Lines of one shape: notes, tables, reports and lists, as people copy them.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -18,9 +18,9 @@ struct File {
     replacing: Vec<String>,
     /// What comes instead follows.
     instead: Vec<String>,
-    /// What stands before is given up.
+    /// What precedes is given up.
     replaced: Vec<String>,
-    /// Verbs of change, and the words that then stand before the old and the new.
+    /// Verbs of change, and the words that then precede the old and the new.
     changing: Vec<String>,
     from: Vec<String>,
     /// Before one of these, "not" forbids and gives nothing up.
@@ -173,7 +173,7 @@ impl Lexicon {
                     .unwrap_or(raw.len().min(start + REACH));
                 mark(start..end);
             }
-            // Before these words stands what is given up.
+            // What precedes these words is given up.
             if is_in(&self.replaced, at).is_some() {
                 mark(at.saturating_sub(REACH)..at);
             }
