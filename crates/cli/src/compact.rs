@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use throughline_formats::convert;
 use throughline_formats::source::Source;
-use throughline_memory::compact::{CompactError, Compacted, Form, Options, compact};
+use throughline_memory::compact::{CompactError, Form, Options, RenderedMemory, compact};
 use throughline_memory::document::Memory;
 use throughline_memory::redact::Redactor;
+use throughline_memory::render::restoring;
 use throughline_transcript::catalogue::Catalogue;
 use throughline_transcript::conversation::Conversation;
 use throughline_transcript::cut::{
@@ -200,7 +201,7 @@ impl Wanted<'_> {
         covered: &[Message],
         conversation: &Conversation,
         console: &Console,
-    ) -> Result<Compacted, Failure> {
+    ) -> Result<RenderedMemory, Failure> {
         let count = |text: &str| self.counter.text(text);
         let options = Options {
             form: self.form(),
@@ -254,10 +255,7 @@ impl Wanted<'_> {
         let compacted = self.compact(covered, conversation, console)?;
         let mut memory = compacted.text;
         if let Some(request) = &cut.quoted {
-            // The user's own words, after the block and not in it: they are still to be followed.
-            memory.push('\n');
-            memory.push_str(request);
-            memory.push('\n');
+            memory = restoring::with_latest_request(&memory, request);
         }
         let tokens = self.counter.text(&memory);
         let before: usize = self.tokens(covered);
@@ -329,9 +327,13 @@ impl Wanted<'_> {
                 None => "the conversation is short, or calls at its beginning still run: send it as it is",
             }));
         }
-        let quoted = request
-            .filter(|request| *request < at)
-            .map(|request| quoted(&messages[request..]));
+        let quoted = request.filter(|request| *request < at).map(|request| {
+            let length = messages[request..]
+                .iter()
+                .take_while(|message| message.begins_turn())
+                .count();
+            restoring::request_text(&messages[request..request + length])
+        });
         Ok(Cut { at, quoted })
     }
 
@@ -343,7 +345,7 @@ impl Wanted<'_> {
     }
 
     /// A memory larger than what it stands for is no gain. It is written all the same, since it was asked for.
-    fn tell_if_larger(&self, covered: &[Message], compacted: &Compacted, console: &Console) {
+    fn tell_if_larger(&self, covered: &[Message], compacted: &RenderedMemory, console: &Console) {
         let mut tokens = 0;
         let is_larger = covered.iter().all(|message| {
             tokens += self.counter.message(message);
@@ -376,16 +378,4 @@ impl Wanted<'_> {
             To::System | To::UserMessage => "txt",
         }
     }
-}
-
-/// The messages with which the request begins, word for word.
-fn quoted(messages: &[Message]) -> String {
-    let texts: Vec<_> = messages
-        .iter()
-        .take_while(|message| message.begins_turn())
-        .flat_map(Message::texts)
-        .filter(|text| !text.is_blank())
-        .map(|text| text.decode())
-        .collect();
-    texts.join("\n\n")
 }

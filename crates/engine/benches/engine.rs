@@ -39,9 +39,7 @@ fn draft(chain: Chain, messages: &[Message], settings: &CompactionSettings) -> M
         form: Form::UserMessage,
         ..Options::new(settings.memory_tokens_max as usize, &count)
     };
-    compact_after(None, chain, messages, &options)
-        .unwrap()
-        .memory
+    compact_after(chain, messages, &options).unwrap().memory
 }
 
 fn drain(engine: &mut Engine) -> (Option<Plan>, Option<BuildOrder>) {

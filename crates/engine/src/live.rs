@@ -1,5 +1,6 @@
 //! The messages after the cover, with what is known of each.
 
+use throughline_memory::render::restoring;
 use throughline_transcript::cut::{LatestRequest, Rules, TailBegins, legal_cuts_by};
 use throughline_transcript::digest::{Chain, Digest, message_digest};
 use throughline_transcript::message::{Content, Message, Role};
@@ -306,22 +307,9 @@ pub(crate) struct Request {
 
 impl Request {
     pub(crate) fn of(first: usize, messages: &[Message]) -> Self {
-        let mut text = String::new();
-        for block in messages.iter().flat_map(|message| &message.blocks) {
-            let said = match &block.content {
-                Content::Text(said) => said.decode(),
-                Content::Image(_) => "[image]".into(),
-                Content::Document(_) => "[document]".into(),
-                _ => continue,
-            };
-            if !text.is_empty() {
-                text.push_str("\n\n");
-            }
-            text.push_str(&said);
-        }
         Self {
             range: (first, first + messages.len()),
-            text,
+            text: restoring::request_text(messages),
         }
     }
 }

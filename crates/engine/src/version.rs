@@ -272,7 +272,8 @@ pub(crate) fn with_request(
         Some(request) => {
             let quote = restoring::latest_request(request);
             let tokens = version.tokens + settings.counter.text(&quote) as u64;
-            (Arc::from(format!("{}\n{quote}", version.text)), tokens)
+            let text = restoring::with_latest_request(&version.text, request);
+            (Arc::from(text), tokens)
         }
     }
 }

@@ -43,7 +43,7 @@ pub enum Form {
     UserMessage,
 }
 
-/// What is wanted of a memory.
+/// How a memory is made.
 pub struct Options<'a> {
     /// Tokens that the rendering may have, a hard cap.
     pub tokens: usize,
@@ -80,7 +80,7 @@ impl<'a> Options<'a> {
 
 /// A memory, written out.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Compacted {
+pub struct RenderedMemory {
     /// The memory.
     pub memory: Memory,
     /// Its rendering, in at most the wanted tokens.
@@ -112,71 +112,55 @@ pub enum CompactError {
 ///
 /// # Errors
 /// If there are no messages, or the cap is below what an empty document takes.
-pub fn compact(messages: &[Message], options: &Options<'_>) -> Result<Compacted, CompactError> {
+pub fn compact(
+    messages: &[Message],
+    options: &Options<'_>,
+) -> Result<RenderedMemory, CompactError> {
     if messages.is_empty() {
         return Err(CompactError::Empty);
     }
-    let Some(prior) = options.prior else {
-        return extracted(None, Chain::new(), &[], messages, options, None);
-    };
     let mut chain = Chain::new();
-    let covered = messages.get(..prior.cover.messages);
-    for message in covered.unwrap_or_default() {
-        chain.push(message_digest(message));
-    }
-    if covered.is_some() && chain.digest().to_string() == prior.cover.digest {
-        let fresh = &messages[prior.cover.messages..];
-        let covered = covered.unwrap_or_default();
-        extracted(Some(prior), chain, covered, fresh, options, Some(true))
-    } else {
-        extracted(
-            Some(prior),
-            Chain::new(),
-            &[],
-            messages,
-            options,
-            Some(false),
-        )
-    }
+    let covered = options.prior.and_then(|prior| {
+        let covered = messages.get(..prior.cover.messages)?;
+        for message in covered {
+            chain.push(message_digest(message));
+        }
+        (chain.digest().to_string() == prior.cover.digest).then_some(covered)
+    });
+    let mut compaction = match covered {
+        Some(covered) => build(chain, covered, &messages[covered.len()..], options),
+        None => build(Chain::new(), &[], messages, options),
+    }?;
+    compaction.prior_fits = options.prior.map(|_| covered.is_some());
+    Ok(compaction)
 }
 
-/// The next version of the memory of a session that is running: `fresh` are the messages after those that `prior`
-/// covers, and `chain` is the digest of the messages before them. The messages that are covered are not needed.
-///
-/// [`Options::prior`] is not looked at.
+/// The next version of the memory of a running session: `fresh` are the messages after those that [`Options::prior`]
+/// covers, and `chain` is the digest of the messages before them. The covered messages are not needed.
 ///
 /// # Errors
 /// If there are no messages and no prior memory, or the cap is below what an empty document takes.
 pub fn compact_after(
-    prior: Option<&Memory>,
     chain: Chain,
     fresh: &[Message],
     options: &Options<'_>,
-) -> Result<Compacted, CompactError> {
-    if fresh.is_empty() && prior.is_none() {
+) -> Result<RenderedMemory, CompactError> {
+    if fresh.is_empty() && options.prior.is_none() {
         return Err(CompactError::Empty);
     }
-    extracted(prior, chain, &[], fresh, options, prior.map(|_| true))
+    let mut compaction = build(chain, &[], fresh, options)?;
+    compaction.prior_fits = options.prior.map(|_| true);
+    Ok(compaction)
 }
 
-/// Extracts what `fresh` says and merges it into `prior`, without the secrets of either. Of the `covered` messages, as
-/// far as they are at hand, only the calls are needed whose results are still to come.
-fn extracted(
-    prior: Option<&Memory>,
+/// Extracts what `fresh` says and merges it into the prior memory, without the secrets of either. Of the `covered`
+/// messages, where the caller has them, only the calls are needed whose results are still to come.
+fn build(
     chain: Chain,
     covered: &[Message],
     fresh: &[Message],
     options: &Options<'_>,
-    prior_fits: Option<bool>,
-) -> Result<Compacted, CompactError> {
-    let prior = prior.map(|prior| match options.redactor {
-        Some(redactor) => without_secrets(prior, redactor),
-        None => prior.clone(),
-    });
-    let options = &Options {
-        prior: prior.as_ref(),
-        ..*options
-    };
+) -> Result<RenderedMemory, CompactError> {
     let mut extractor = Extractor::new();
     if let Some(redactor) = options.redactor {
         extractor = extractor.with_redactor(redactor);
@@ -184,39 +168,49 @@ fn extracted(
     if let Some(cwd) = options.cwd {
         extractor = extractor.with_folder(cwd);
     }
-    if let Some(prior) = options.prior {
+    let mut prior = options.prior.cloned();
+    if let Some(prior) = &mut prior {
+        if let Some(redactor) = options.redactor {
+            redact(prior, redactor);
+        }
         extractor = extractor.after(prior, chain);
     }
     extractor.expect_results(covered);
     for message in fresh {
         extractor.push(message);
     }
-    fit(&extractor, options, prior_fits)
+    fit(
+        &extractor,
+        prior.map(|prior| answered(prior, &extractor)).as_ref(),
+        options,
+    )
 }
 
 /// A prior memory may have been made without taking secrets out, or by hand.
-fn without_secrets(prior: &Memory, redactor: &Redactor) -> Memory {
-    let mut memory = prior.clone();
-    for item in &mut memory.items {
-        for text in item.entry.texts_mut() {
-            if let Cow::Owned(redacted) = redactor.redact(text) {
-                *text = redacted;
-            }
+fn redact(prior: &mut Memory, redactor: &Redactor) {
+    for text in prior
+        .items
+        .iter_mut()
+        .flat_map(|item| item.entry.texts_mut())
+    {
+        if let Cow::Owned(redacted) = redactor.redact(text) {
+            *text = redacted;
         }
     }
-    memory
 }
 
-/// Makes the memory smaller until its rendering keeps to the cap: other forms take more room than Markdown.
+/// Makes the memory smaller until its rendering keeps to the cap.
+///
+/// The extractor packs for the Markdown rendering; other forms take more room. Packing again with a smaller budget keeps
+/// more than leaving items out of the packed memory: shares and passages follow the budget.
 fn fit(
     extractor: &Extractor<'_>,
+    prior: Option<&Memory>,
     options: &Options<'_>,
-    prior_fits: Option<bool>,
-) -> Result<Compacted, CompactError> {
+) -> Result<RenderedMemory, CompactError> {
     const TRIES_MAX: usize = 12;
     let mut budget = options.tokens;
     let mut smallest = usize::MAX;
-    let prior = options.prior.map(|prior| answered(prior, extractor));
     for _ in 0..TRIES_MAX {
         let limit = Limit {
             tokens: budget,
@@ -224,18 +218,18 @@ fn fit(
             focus: options.focus,
         };
         let mut memory = extractor.memory(&limit);
-        if let Some(prior) = &prior {
+        if let Some(prior) = prior {
             memory = merge_linked(prior, memory, &takes_the_place);
             memory = crate::update::fit(memory, budget, options.count).memory;
         }
         let text = options.form.render(&memory);
         let tokens = (options.count)(&text);
         if tokens <= options.tokens {
-            return Ok(Compacted {
+            return Ok(RenderedMemory {
                 memory,
                 text,
                 tokens,
-                prior_fits,
+                prior_fits: None,
             });
         }
         smallest = smallest.min(tokens);
@@ -251,9 +245,8 @@ fn fit(
 }
 
 /// The prior memory, with what the new messages have answered: requests that were open, once the model has answered or
-/// the person has gone on, and the model's questions, once the person has spoken.
-fn answered(prior: &Memory, extractor: &Extractor<'_>) -> Memory {
-    let mut prior = prior.clone();
+/// the person has continued, and the model's questions, once the person has spoken.
+fn answered(mut prior: Memory, extractor: &Extractor<'_>) -> Memory {
     let version = prior.version.saturating_add(1);
     for item in &mut prior.items {
         let is_answered = match item.entry {

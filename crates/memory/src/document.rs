@@ -1,11 +1,11 @@
-//! The memory document: sections of items, each with where it comes from and how it stands.
+//! The memory document: sections of items, each with its origin and status.
 
-/// The structured document that stands for a covered prefix of a transcript.
+/// The structured document that represents a covered prefix of a transcript.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Memory {
     /// Number of this version; 1 for a first memory, one more after every update.
     pub version: u32,
-    /// What the memory stands for.
+    /// What the memory covers.
     pub cover: Cover,
     /// The user's language, ISO 639-3 (`eng`, `deu`, `cmn`), where it could be told.
     pub language: Option<String>,
@@ -13,7 +13,7 @@ pub struct Memory {
     pub items: Vec<Item>,
 }
 
-/// The messages that a memory stands for.
+/// The messages that a memory covers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cover {
     /// How many messages, from the first on.
@@ -35,9 +35,9 @@ pub struct Item {
     pub entry: Entry,
     /// Whose words they are.
     pub origin: Origin,
-    /// Where they stand in the transcript.
+    /// Where they are in the transcript.
     pub provenance: Provenance,
-    /// How the matter stands.
+    /// Whether the matter is still open.
     pub status: Status,
     /// The version that added or last changed the item.
     pub touched: u32,
@@ -51,7 +51,7 @@ pub enum Entry {
         /// In the user's words.
         text: String,
     },
-    /// Where things stand at the cut.
+    /// The state of things at the cut.
     CurrentState {
         /// Done, not done, in progress; quoting where work stopped.
         text: String,
@@ -118,7 +118,7 @@ pub enum Entry {
 /// Whether the user asked for a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requested {
-    /// In so many words.
+    /// Explicitly.
     Explicit,
     /// It follows from what was said or planned.
     Implied,
@@ -137,7 +137,7 @@ pub enum Origin {
     Code,
 }
 
-/// Where an item stands in the transcript.
+/// Where an item comes from in the transcript.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provenance {
     /// Index of the message, counted from 0 over the whole transcript.
@@ -146,7 +146,7 @@ pub struct Provenance {
     pub at_ms: Option<i64>,
 }
 
-/// How the matter of an item stands.
+/// Whether the matter of an item is still open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {
     /// It holds.

@@ -3,17 +3,15 @@
 //! An [`Extractor`] is fed message by message, each in time proportional to the message, and can be asked for a memory
 //! at any point. The same messages give the same memory, byte for byte. It reads no clock, file or network.
 //!
-//! What it deliberately does not do: rephrase. Whatever stands in a memory stood in the transcript, apart from the few
+//! What it deliberately does not do: rephrase. Everything in a memory was in the transcript, apart from the few
 //! words that say how it came there.
 
 mod calls;
 pub mod identifiers;
 mod names;
 mod pack;
-mod passages;
 mod person;
 pub mod rank;
-mod said;
 mod tools;
 
 use std::borrow::Cow;
@@ -31,8 +29,8 @@ use crate::redact::Redactor;
 use calls::OpenCalls;
 use names::{Class, Names};
 pub use pack::Limit;
+use pack::Preparation;
 use person::{Request, Rule};
-use said::Said;
 use tools::{FileUse, PlanStep};
 
 /// Whether every step of the plan that a call writes down is done; `None` for a call that writes no plan.
@@ -49,8 +47,10 @@ const RESULT_HEAD_BYTES_MAX: usize = 20_000;
 const RESULT_TAIL_BYTES_MAX: usize = 4_000;
 /// Statements, errors and outcomes that are remembered, each; the oldest make room.
 const FINDINGS_MAX: usize = 2000;
-/// Sureness from which it does where tools are used: there is more to remember than what was said.
+/// Where tools are used, an entry of the ledger is kept from this sureness on: there is more to remember than what was
+/// said.
 const LEDGER_AT_WORK_MIN: u8 = 40;
+
 /// Builds memories from messages.
 pub struct Extractor<'r> {
     redactor: Option<&'r Redactor>,
@@ -60,27 +60,27 @@ pub struct Extractor<'r> {
     version: u32,
     chain: Chain,
     folder: Option<String>,
-    texts: Vec<Spoken>,
+    texts: Vec<TranscriptText>,
     moment: rank::Moment,
-    prepared: RefCell<passages::Prepared>,
+    prepared: RefCell<Preparation>,
     /// What the texts of tool results are the results of.
     sources: Vec<String>,
     source_index: HashMap<String, u32>,
     names: Names,
     requests: Vec<Request>,
     ledger: Vec<Rule>,
-    said: Vec<Said>,
+    remarks: Vec<Remark>,
     files: Vec<FileWork>,
     file_index: HashMap<String, usize>,
     /// What each call is, by its id.
     calls: HashMap<String, String>,
     open_calls: OpenCalls,
-    errors: Vec<ErrorSeen>,
+    errors: Vec<ErrorReport>,
     /// The last error of each kind of call that has not gone well since: index into `errors`.
     open_errors: HashMap<String, usize>,
     plan: Option<Plan>,
     statements: Vec<Statement>,
-    outcomes: Vec<OutcomeSeen>,
+    outcomes: Vec<WorkResult>,
     is_interrupted: bool,
     last_said: Option<u32>,
     /// The last call since the person spoke.
@@ -92,13 +92,20 @@ pub struct Extractor<'r> {
 }
 
 /// A text of the transcript.
-struct Spoken {
+struct TranscriptText {
     message: usize,
     at_ms: Option<i64>,
     class: Class,
     text: Text,
     /// Of a tool result: what it is the result of, as an index into the sources.
     source: Option<u32>,
+}
+
+/// A sentence of the person that is neither a question nor small talk nor an entry of the ledger.
+struct Remark {
+    message: usize,
+    at_ms: Option<i64>,
+    text: String,
 }
 
 /// A plan as it stood last.
@@ -122,7 +129,7 @@ struct Statement {
 }
 
 /// A commit, a push, a test run or a build.
-struct OutcomeSeen {
+struct WorkResult {
     kind: OutputKind,
     message: usize,
     at_ms: Option<i64>,
@@ -142,7 +149,7 @@ struct FileWork {
     why: Option<u32>,
 }
 
-struct ErrorSeen {
+struct ErrorReport {
     message: usize,
     at_ms: Option<i64>,
     text: String,
@@ -178,7 +185,7 @@ impl Extractor<'_> {
             names: Names::default(),
             requests: Vec::new(),
             ledger: Vec::new(),
-            said: Vec::new(),
+            remarks: Vec::new(),
             files: Vec::new(),
             file_index: HashMap::new(),
             calls: HashMap::new(),
@@ -287,7 +294,7 @@ impl<'r> Extractor<'r> {
         self.moment.texts = number + 1;
         self.moment.last[class as usize] = number + 1;
         self.buffer = buffer;
-        self.texts.push(Spoken {
+        self.texts.push(TranscriptText {
             message: self.messages,
             at_ms: message.at_ms,
             class,
@@ -363,7 +370,7 @@ impl<'r> Extractor<'r> {
             if line.kind != OutputKind::Error {
                 keep(
                     &mut self.outcomes,
-                    OutcomeSeen {
+                    WorkResult {
                         kind: line.kind,
                         message: self.messages,
                         at_ms: message.at_ms,
@@ -374,7 +381,7 @@ impl<'r> Extractor<'r> {
         }
         if let Some(line) = cues::headline_error(output, outcome) {
             let index = self.errors.len();
-            self.errors.push(ErrorSeen {
+            self.errors.push(ErrorReport {
                 message: self.messages,
                 at_ms: message.at_ms,
                 text: fold(line.text),

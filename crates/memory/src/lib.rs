@@ -1,7 +1,7 @@
 //! The session memory of a conversation with a language model: a small document from which the work can go on.
 //!
 //! A conversation that outgrows its context window is cut in two. The first part is *covered* by a memory, which says
-//! what the user wants, what they corrected and forbade, what was decided and why, what went wrong, where things stand
+//! what the user wants, what they corrected and forbade, what was decided and why, what went wrong, the state of things
 //! and what comes next; the rest stays word for word. This crate makes such a memory without a model, brings it up to
 //! date, checks it against the conversation and writes it out.
 //!
@@ -26,7 +26,7 @@
 //! It knows no wire format and no session file: messages come from [`throughline_transcript`]. It calls no model: a
 //! [`Job`](summarise::Job) only says what one is to be asked. There is no clock, file, socket, environment or random
 //! source in it: the same messages (and answers) give the same memory, byte for byte. The compactor does not rephrase:
-//! what stands in its memories stood in the conversation, apart from the few words that say how it came there. When to
+//! what its memories say was said in the conversation, apart from the few words that say how it came there. When to
 //! compact, and where to cut, is decided elsewhere.
 //!
 //! # Example

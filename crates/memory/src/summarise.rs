@@ -1,8 +1,8 @@
 //! Memories that a model makes, as a job without input and output.
 //!
-//! A [`Job`] is given an [`Order`] and says, [`Step`] by step, what a model is to be asked. Whoever drives it makes the
-//! calls, waits where it says so and brings back what came: an [`Answer`] or a [`CallFailure`]. At the end stands an
-//! [`Outcome`]: always a memory, made by the model or, if nothing that it said could be used, by code alone. The same
+//! A [`Job`] is given an [`Order`] and says, [`Step`] by step, what a model is to be asked. The driver makes the
+//! calls, waits where it says so and returns what came: an [`Answer`] or a [`CallFailure`]. The end is an
+//! [`JobOutcome`]: always a memory, made by the model or, if nothing that it said could be used, by code alone. The same
 //! order and the same answers give the same outcome.
 //!
 //! What a model says is never taken over as it is:
@@ -26,7 +26,7 @@
 //! ```
 //! use std::sync::Arc;
 //! use throughline_memory::compact::{Options, compact};
-//! use throughline_memory::summarise::{Answer, Form, Job, Limits, MadeBy, Order, Request, Step, Style};
+//! use throughline_memory::summarise::{Answer, Form, Job, Limits, Maker, Order, Request, Step, Style};
 //! use throughline_transcript::message::{Block, Message, Role};
 //!
 //! let messages = vec![
@@ -47,11 +47,12 @@
 //! // Here the model would be called.
 //! job.answer(&Answer::finished("## User Intent\n- Export with semicolons\n## Completed Work\n- export.py (write_rows)\n"));
 //! let Some(outcome) = job.into_outcome() else { panic!("that was all") };
-//! assert!(matches!(outcome.made_by, MadeBy::Model { .. }));
+//! assert!(matches!(outcome.made_by, Maker::Model { .. }));
 //! assert!(outcome.memory.items.iter().any(|item| item.entry.text().contains("semicolons, not commas")));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod answer;
 mod ask;
 mod forms;
 mod guard;
@@ -60,18 +61,20 @@ mod order;
 mod outcome;
 mod parse;
 mod prompts;
+mod reason;
 mod repair;
 mod source;
 mod transcript;
 
-pub use ask::{Answer, Ask, CallFailure, FailureClass, ModelSlot, Request, Schema, Step, Stop};
+pub use answer::{AnswerContent, AnswerForm, NewItem};
+pub use ask::{Answer, Ask, CallFailure, Request, Schema, Step, Stop};
 pub use forms::schema;
-pub use guard::{Context, Judged, Unfit, guard};
+pub use guard::{Context, UsableAnswer, guard};
 pub use job::Job;
 pub use order::{Archive, Count, Form, Limits, Order, Redaction, Style};
-pub use outcome::{Finding, MadeBy, Outcome, PutBack, Reason, TakenOut};
-pub use parse::{Parsed, Said, Wanted};
+pub use outcome::{Finding, Flaw, Gap, JobOutcome, Maker};
 pub use prompts::{Name, PROMPT_BYTES_MAX, PromptError, Prompts};
+pub use reason::{FailureClass, Fault, ModelSlot, Reason};
 pub use source::Source;
 
 #[cfg(test)]

@@ -154,7 +154,7 @@ fn any_origin() -> impl Strategy<Value = Origin> {
 }
 
 /// Any memory with unique ids and its items in the order of the sections; what supersedes an item may be missing,
-/// stand anywhere, or form a ring.
+/// occur anywhere, or form a ring.
 pub(crate) fn any_memory() -> impl Strategy<Value = Memory> {
     let status = prop_oneof![
         3 => Just(None),

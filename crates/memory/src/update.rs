@@ -8,8 +8,8 @@ mod edit;
 mod fit;
 mod merge;
 
-pub use edit::{Applied, Dropped, Edit, Refusal, Refused, apply};
-pub use fit::{Fitted, fit};
+pub use edit::{DroppedItem, Edit, EditResult, Refusal, RefusedEdit, apply};
+pub use fit::{FittedMemory, fit};
 pub use merge::{merge, merge_linked};
 
 use std::collections::HashSet;

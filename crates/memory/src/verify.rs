@@ -1,11 +1,11 @@
 //! Whether a memory says only what the transcript says.
 //!
-//! Two things can be checked without understanding: words that are given as the user's or a tool's must stand in a
+//! Two things can be checked without understanding: words that are given as the user's or a tool's must occur in a
 //! text of that speaker, and an identifier (a path, an address, a version, a name in code, a number of three digits or
-//! more) must stand somewhere. What fails was invented or altered. The check does not tell whether a true identifier
-//! stands in a true sentence.
+//! more) must occur somewhere. What fails was invented or altered. The check does not tell whether a true identifier
+//! is in a true sentence.
 //!
-//! White space is folded on both sides, and `…` or `[...]` in an item stands for words that were left out, ` · ` for the
+//! White space is folded on both sides, and `…` or `[...]` in an item marks words that were left out, ` · ` for the
 //! end of a line. Where an item names the folder that paths are relative to, paths are compared without it. If the memory
 //! was redacted, the texts must be redacted with the same rules before they are compared.
 
@@ -31,7 +31,7 @@ pub struct Finding {
 pub enum Unsupported {
     /// The item is given as this speaker's words, who never said them.
     Quote(Origin),
-    /// An identifier that stands nowhere.
+    /// An identifier that occurs nowhere.
     Identifier(String),
 }
 
@@ -86,7 +86,7 @@ struct Claims {
     folder: Option<String>,
 }
 
-/// A pattern that must stand in a text.
+/// A pattern that must occur in a text.
 struct Claim {
     /// Index of the item.
     item: usize,
@@ -98,7 +98,7 @@ struct Claim {
 
 /// Where a pattern was found.
 #[derive(Clone, Copy, Default)]
-struct Said {
+struct Mentions {
     by_user: bool,
     by_assistant: bool,
     by_tool: bool,
@@ -106,7 +106,7 @@ struct Said {
     as_word: bool,
 }
 
-impl Said {
+impl Mentions {
     fn by(self, speaker: Option<Origin>) -> bool {
         match speaker {
             None => self.as_word,
@@ -154,9 +154,12 @@ impl Claims {
         });
     }
 
-    /// Which patterns stand in the texts.
-    fn look_up<'a>(&self, texts: impl IntoIterator<Item = (Origin, Cow<'a, str>)>) -> Vec<Said> {
-        let mut said = vec![Said::default(); self.patterns.len()];
+    /// Which patterns occur in the texts.
+    fn look_up<'a>(
+        &self,
+        texts: impl IntoIterator<Item = (Origin, Cow<'a, str>)>,
+    ) -> Vec<Mentions> {
+        let mut said = vec![Mentions::default(); self.patterns.len()];
         if self.pattern_bytes > PATTERN_BYTES_MAX {
             return said;
         }
@@ -185,8 +188,8 @@ impl Claims {
     }
 }
 
-/// Whether what stands there is not a piece of a longer name. Identifiers are ASCII: where words are not set apart by
-/// spaces, letters of other scripts stand right beside them.
+/// Whether the match is not a piece of a longer name. Identifiers are ASCII: where words are not set apart by
+/// spaces, letters of other scripts are right beside them.
 fn stands_alone(text: &str, start: usize, end: usize) -> bool {
     let is_name = |character: char| character.is_ascii_alphanumeric() || character == '_';
     let before = text.get(..start).and_then(|text| text.chars().next_back());
@@ -215,7 +218,7 @@ fn folded(text: &str) -> Cow<'_, str> {
     Cow::Owned(folded)
 }
 
-/// What must stand in a text word for word: all but the marks of an omission.
+/// What must occur in a text word for word: all but the marks of an omission.
 fn quoted_parts(text: &str) -> impl Iterator<Item = String> {
     text.split('…')
         .flat_map(|part| part.split("[...]"))

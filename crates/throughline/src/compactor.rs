@@ -191,26 +191,20 @@ pub fn draft(order: &BuildOrder, counter: Counter) -> Result<Memory, UpdateFailu
     let mut options = Options::new(order.tokens_max as usize, &count);
     options.focus = order.focus.as_deref();
     options.form = throughline_memory::compact::Form::UserMessage;
-    compact_after(
-        order.prior.as_ref().map(|prior| &prior.memory),
-        Chain::at(order.chain),
-        &order.messages,
-        &options,
-    )
-    .map(|compacted| compacted.memory)
-    .map_err(|error| UpdateFailure {
-        class: "draft".to_owned(),
-        message: error.to_string(),
-        retry_after_ms: None,
-    })
+    options.prior = order.prior.as_ref().map(|prior| &prior.memory);
+    compact_after(Chain::at(order.chain), &order.messages, &options)
+        .map(|compacted| compacted.memory)
+        .map_err(|error| UpdateFailure {
+            class: "draft".to_owned(),
+            message: error.to_string(),
+            retry_after_ms: None,
+        })
 }
 
-/// Makes the tables that drafts and redaction need, which takes about half a second the first time; for programs that
-/// want to have it behind them.
+/// Builds the tables that drafts and redaction need, so that the first draft does not wait for them.
 pub fn warm_up() {
     let message = Message::new(Role::User, vec![Block::text("Remember: never do that.")]);
     let count = |text: &str| text.len();
     let options = Options::new(1_000, &count);
-    // What comes of it is of no use.
-    drop(compact_after(None, Chain::new(), &[message], &options));
+    drop(compact_after(Chain::new(), &[message], &options));
 }

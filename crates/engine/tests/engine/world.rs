@@ -207,10 +207,10 @@ impl World {
         let options = Options {
             form: Form::UserMessage,
             focus: order.focus.as_deref(),
+            prior: order.prior.as_ref().map(|prior| &prior.memory),
             ..Options::new(order.tokens_max as usize, &count)
         };
-        let prior = order.prior.as_ref().map(|prior| &prior.memory);
-        compact_after(prior, Chain::at(order.chain), &order.messages, &options)
+        compact_after(Chain::at(order.chain), &order.messages, &options)
             .unwrap()
             .memory
     }

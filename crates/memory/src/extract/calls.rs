@@ -21,7 +21,7 @@ struct OpenCall {
     plan: Option<Vec<PlanStep>>,
     /// It runs a command, which may have done something before it fails.
     is_command: bool,
-    /// It is a kind of call that is known here. Of others nobody knows who writes their errors.
+    /// It is a kind of call that is known here. Who writes the errors of others is not known.
     is_known: bool,
 }
 
@@ -109,7 +109,7 @@ enum End {
 
 /// What a result says of its call.
 ///
-/// A result that the format calls a success is one, whatever stands in it. Where the format does not tell, a denial is
+/// A result that the format calls a success is one, whatever it says. Where the format does not tell, a denial is
 /// believed only of a call that nobody else has a word in the result of: a file can hold any text. Of a failure it is
 /// believed where clients write what failed; a tool of which nothing is known may say anything.
 fn end(result: &ToolResult, call: Option<&OpenCall>) -> End {

@@ -72,7 +72,7 @@ pub fn scan(
     }
 }
 
-/// Which kinds of byte stand in a chunk.
+/// Which kinds of byte a chunk has.
 #[derive(Clone, Copy, Default)]
 struct Marks {
     slash: u32,
@@ -399,7 +399,7 @@ fn is_hash(text: &[u8]) -> bool {
             .all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f' | b'-'))
 }
 
-/// Whether capitals stand inside the word: `fooBar`, `FooBar`, `HTTPServer`, but not `Foo` or `HTTP`.
+/// Whether there are capitals inside the word: `fooBar`, `FooBar`, `HTTPServer`, but not `Foo` or `HTTP`.
 fn is_camel(text: &[u8]) -> bool {
     if text.len() < 4 || !text[0].is_ascii_alphabetic() {
         return false;

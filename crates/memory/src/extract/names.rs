@@ -1,4 +1,4 @@
-//! Which identifiers a transcript uses, how, and the most telling lines that they stand in.
+//! Which identifiers a transcript uses, how, and the most telling lines that contain them.
 
 use std::collections::HashMap;
 

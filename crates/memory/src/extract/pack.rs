@@ -1,9 +1,11 @@
 //! Chooses what goes into a memory of a given size.
 //!
-//! First what a reader cannot do without, each kind within its share: the ledger, the requests, where things stand,
+//! First what a reader cannot do without, each kind within its share: the ledger, the requests, the state of things,
 //! what comes next, files that were changed, errors, decisions. What room is left goes to the passages of the
 //! transcript that hold the names which the rest of the session most likely needs.
 
+mod passages;
+mod remarks;
 mod work;
 
 use std::borrow::Cow;
@@ -15,7 +17,9 @@ use crate::document::{Cover, Entry, Item, Memory, Origin, Provenance, Requested,
 use crate::render::markdown;
 use crate::verify::RELATIVE_TO;
 
-use super::passages::Groups;
+use passages::Groups;
+pub(super) use passages::Preparation;
+
 use super::tools::PlanState;
 use super::{Extractor, LEDGER_AT_WORK_MIN, Request, Rule, Statement, fold, rank};
 
@@ -34,7 +38,7 @@ const QUOTE_BYTES: usize = 260;
 const LONG_QUOTE_BYTES: usize = 600;
 /// Of what the model said last this much is quoted, bytes.
 const STATE_BYTES: usize = 320;
-/// Sureness of what is said in so many words.
+/// Sureness of what is said explicitly.
 const EXPLICIT_MIN: u8 = 70;
 /// Words of a focus text that are looked for.
 const FOCUS_WORDS_MAX: usize = 24;
@@ -48,23 +52,23 @@ impl Extractor<'_> {
 }
 
 /// A memory in the making.
-pub(super) struct Packing<'a> {
-    pub(super) extractor: &'a Extractor<'a>,
-    pub(super) limit: &'a Limit<'a>,
+struct Packing<'a> {
+    extractor: &'a Extractor<'a>,
+    limit: &'a Limit<'a>,
     /// Probability that a name is needed, by name.
-    pub(super) need: Vec<f32>,
+    need: Vec<f32>,
     /// 0: not in the memory yet; 1: in it; 2: in it with context.
-    pub(super) covered: Vec<u8>,
+    covered: Vec<u8>,
     /// Folder that paths are shown relative to.
-    pub(super) root: String,
+    root: String,
     /// Finds that folder.
-    pub(super) root_finder: memchr::memmem::Finder<'static>,
+    root_finder: memchr::memmem::Finder<'static>,
     /// The names below that folder as they are shown.
-    pub(super) relatives: HashMap<&'a str, usize>,
+    relatives: HashMap<&'a str, usize>,
     /// Words of the focus, in lower case.
-    pub(super) focus: Vec<String>,
+    focus: Vec<String>,
     /// Tokens that are left.
-    pub(super) left: usize,
+    left: usize,
     items: Vec<Item>,
 }
 
@@ -103,9 +107,7 @@ impl<'a> Packing<'a> {
             + markdown::OPEN;
         // Pieces that are counted one by one can cost a little less than the whole.
         let margin = self.limit.tokens / 200;
-        self.left = self
-            .left
-            .saturating_sub((self.limit.count)(&overhead) + margin);
+        self.left = self.left.saturating_sub(self.cost(&overhead) + margin);
         self.ledger(Holds::Yes, self.share(if self.is_chat() { 60 } else { 30 }));
         self.requests();
         self.state();
@@ -118,7 +120,7 @@ impl<'a> Packing<'a> {
         self.ledger(Holds::NoLonger, self.share(8));
         self.folder();
         if self.is_chat() {
-            self.said(self.share(25));
+            self.remarks(self.share(25));
         }
         // The larger the memory, the less the next passage brings beside a list of further names.
         let reserve = self.share((self.limit.tokens / 130).saturating_sub(2).clamp(4, 30));
@@ -156,7 +158,7 @@ impl<'a> Packing<'a> {
             memory
                 .items
                 .sort_by_key(|item| (item.entry.section(), item.provenance.message));
-            let tokens = (self.limit.count)(&markdown::render(&memory));
+            let tokens = self.cost(&markdown::render(&memory));
             let mut excess = tokens.saturating_sub(self.limit.tokens);
             if excess == 0 || (further.is_empty() && groups.is_empty()) {
                 break;
@@ -165,7 +167,7 @@ impl<'a> Packing<'a> {
                 let Some(given_up) = further.pop().or_else(|| groups.pop()) else {
                     break;
                 };
-                excess = excess.saturating_sub((self.limit.count)(&given_up).max(1));
+                excess = excess.saturating_sub(self.cost(&given_up).max(1));
             }
         }
         crate::update::fit(memory, self.limit.tokens, self.limit.count).memory
@@ -203,7 +205,7 @@ impl<'a> Packing<'a> {
 
     /// Adds an item if it fits in what is left and in `share`, from which it is taken off too, and if nothing says the
     /// same yet.
-    pub(super) fn add(
+    fn add(
         &mut self,
         entry: Entry,
         origin: Origin,
@@ -233,17 +235,32 @@ impl<'a> Packing<'a> {
         }
         let item = self.item(entry, origin, provenance, status);
         let line = markdown::item_lines(&item);
-        let cost = (self.limit.count)(&line);
+        let cost = self.cost(&line);
         if cost > self.left || cost > *share || self.items.iter().any(|known| known.id == item.id) {
             return false;
         }
-        for (name, state) in self.names_in(&line) {
-            self.covered[name] = self.covered[name].max(state);
-        }
-        self.left -= cost;
+        self.cover(&self.names_in(&line));
+        self.spend(cost);
         *share -= cost;
         self.items.push(item);
         true
+    }
+
+    /// What a text takes, tokens.
+    fn cost(&self, text: &str) -> usize {
+        (self.limit.count)(text)
+    }
+
+    /// Takes tokens from what is left.
+    fn spend(&mut self, tokens: usize) {
+        self.left = self.left.saturating_sub(tokens);
+    }
+
+    /// Notes that these names are in the memory, and whether with context.
+    fn cover(&mut self, names: &[(usize, u8)]) {
+        for (name, state) in names {
+            self.covered[*name] = self.covered[*name].max(*state);
+        }
     }
 
     fn share(&self, percent: usize) -> usize {
@@ -253,7 +270,7 @@ impl<'a> Packing<'a> {
     /// What the person put right, forbade, prefers or said about their world.
     ///
     /// Where tools are used, a short message is quoted whole: there most messages are instructions for the work, and
-    /// what stands around a rule belongs to it. In a chat the sentence alone is quoted.
+    /// the words around a rule belong to it. In a chat the sentence alone is quoted.
     fn ledger(&mut self, holds: Holds, mut share: usize) {
         let extractor = self.extractor;
         let ledger = &extractor.ledger;
@@ -314,7 +331,7 @@ impl<'a> Packing<'a> {
     }
 
     fn is_in_ledger(&self, rule: &Rule) -> bool {
-        // The first message is quoted as the goal: only what it rules in so many words is said again.
+        // The first message is quoted as the goal: only what it rules explicitly is repeated.
         let least = if rule.request == 0 {
             EXPLICIT_MIN
         } else {
@@ -545,7 +562,7 @@ impl<'a> Packing<'a> {
         const FEWEST: usize = 3;
         const NEED_MIN: f32 = 0.001;
         let names = &self.extractor.names.all;
-        let frame = (self.limit.count)(&format!("- {FURTHER}\n")) + 2;
+        let frame = self.cost(&format!("- {FURTHER}\n")) + 2;
         let mut left = self.left.saturating_sub(frame);
         let mut order: Vec<usize> = (0..names.len())
             .filter(|name| self.covered[*name] == 0 && self.need[*name] > NEED_MIN)
@@ -555,7 +572,7 @@ impl<'a> Packing<'a> {
         let mut ranked: Vec<(f32, usize, usize)> = order
             .into_iter()
             .map(|name| {
-                let cost = (self.limit.count)(&format!(", {}", self.relative(&names[name].text)));
+                let cost = self.cost(&format!(", {}", self.relative(&names[name].text)));
                 (self.need[name] / cost as f32, cost, name)
             })
             .collect();
@@ -593,7 +610,7 @@ impl<'a> Packing<'a> {
         }
     }
 
-    pub(super) fn relative<'p>(&self, path: &'p str) -> &'p str {
+    fn relative<'p>(&self, path: &'p str) -> &'p str {
         if self.root.is_empty() {
             return path;
         }
@@ -633,7 +650,7 @@ fn focus_words(focus: &str) -> Vec<String> {
     let mut words: Vec<String> = focus
         .split(|character: char| character.is_whitespace() || ",;:!?()\"'`".contains(character))
         .map(|word| word.trim_matches('.').to_lowercase())
-        .filter(|word| word.chars().count() >= 3 && !super::passages::is_stop_word(word))
+        .filter(|word| word.chars().count() >= 3 && !passages::is_stop_word(word))
         .collect();
     words.sort();
     words.dedup();

@@ -6,15 +6,14 @@ use throughline_transcript::json::Text;
 use throughline_transcript::message::Message;
 
 use super::names::Class;
-use super::said::Said;
-use super::{Extractor, fold, keep};
+use super::{Extractor, Remark, fold, keep};
 use crate::cues::{self, Circumstances, Claim, Cue, Cues, Voice};
 use crate::notes;
 use crate::render::restoring;
 
 /// Where tools are used, a message up to this size is kept whole in the ledger; bytes.
 const SHORT_BYTES_MAX: usize = 240;
-/// Sureness from which a sentence of the user can stand in the ledger.
+/// Sureness from which a sentence of the user can be in the ledger.
 const LEDGER_MIN: u8 = 30;
 /// Earlier entries of the ledger that a new one is compared with.
 const COMPARED_MAX: usize = 400;
@@ -49,7 +48,7 @@ pub(super) struct Rule {
     pub(super) claim: Claim,
     /// It is meant to hold on, and does not only push back: an instruction, a preference or a fact.
     pub(super) is_standing: bool,
-    /// The message that it stands in: index into the requests.
+    /// The message that says it: index into the requests.
     pub(super) request: usize,
     /// The entry that took its place: index into the ledger.
     pub(super) superseded_by: Option<usize>,
@@ -125,12 +124,12 @@ impl Extractor<'_> {
                     || sentence.cues.has(Cue::Question, 70)
                     || sentence.cues.has(Cue::Approval, 80);
                 if !says_nothing && sentence.voice == Voice::Person {
-                    let said = Said {
+                    let said = Remark {
                         message: self.messages,
                         at_ms: message.at_ms,
                         text: fold(sentence.text),
                     };
-                    keep(&mut self.said, said);
+                    keep(&mut self.remarks, said);
                 }
                 continue;
             }

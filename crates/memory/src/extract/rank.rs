@@ -11,7 +11,7 @@ use super::names::{Class, Name};
 /// Number of features.
 pub const FEATURES: usize = 58;
 
-/// Where a transcript stands: how many texts it has, and the last of each speaker, counted from 1.
+/// The position in a transcript: how many texts it has, and the last of each speaker, counted from 1.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Moment {
     pub(crate) texts: u32,

@@ -10,7 +10,7 @@ pub(crate) struct Action {
     pub(crate) files: Vec<(String, FileUse)>,
     /// A command line.
     pub(crate) command: Option<String>,
-    /// A plan or todo list, as it stands after the call.
+    /// A plan or todo list, as it is after the call.
     pub(crate) plan: Option<Vec<PlanStep>>,
     /// The short arguments, one a line: what a reader sees of the call.
     pub(crate) shown: String,

@@ -1,13 +1,13 @@
 //! The session memory in Markdown: what a person or a model reads.
 //!
 //! The text is measured in tokens, so nothing stands in it that a reader does not need: one line an item, no ids, no
-//! empty headings. Items of a section keep the order of the document; one that was superseded stands indented under
+//! empty headings. Items of a section keep the order of the document; one that was superseded is indented under
 //! the one that took its place.
 //!
 //! What an item says was written by a user, a model or a tool, and may contain anything. Each item is folded into one
 //! line (white space is folded, control characters are left out) that begins with `- `, or with `> ` if a tool said it,
 //! and a heading, quotation or fence mark at its start is escaped: so no text can forge a heading, a section or another
-//! item. The unfolded text stands in the full JSON form.
+//! item. The full JSON form has the unfolded text.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ pub enum Heading {
     CompletedWork,
     /// The user's corrections and rules, errors, and approaches that were ruled out.
     ErrorsAndCorrections,
-    /// Where things stand, and the decisions that hold.
+    /// The state of things, and the decisions that hold.
     ActiveWork,
     /// What comes next, and what is still open.
     PendingTasks,
@@ -58,7 +58,7 @@ impl Heading {
         }
     }
 
-    /// The sections whose items stand under the heading, in that order.
+    /// The sections whose items are under the heading, in that order.
     #[must_use]
     pub fn sections(self) -> &'static [Section] {
         match self {
@@ -75,7 +75,7 @@ impl Heading {
         }
     }
 
-    /// The heading that a section stands under.
+    /// The heading of a section.
     #[must_use]
     pub fn of(section: Section) -> Self {
         match section {
@@ -255,7 +255,7 @@ impl Successors {
     }
 }
 
-/// The item that stands in the end for a superseded one, if it has a line under the same heading.
+/// The item that finally replaces a superseded one, if it has a line under the same heading.
 fn last_of_chain(items: &[Item], by_id: &HashMap<&str, usize>, start: usize) -> Option<usize> {
     let heading = |index: usize| Heading::of(items[index].entry.section());
     let mut index = start;
@@ -272,7 +272,7 @@ fn last_of_chain(items: &[Item], by_id: &HashMap<&str, usize>, start: usize) -> 
     None
 }
 
-/// Where the line of an item stands.
+/// Where the line of an item is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// Among the others of its heading.
@@ -313,7 +313,7 @@ const BULLET: &str = "- ";
 /// Begins an item in a tool's words: the mark of a quotation costs no token, where a label would cost three a line.
 const TOOL_BULLET: &str = "> ";
 
-/// What stands in the line of an item after bullet and label. One line, and empty if the item says nothing.
+/// The line of an item after bullet and label. One line, and empty if the item says nothing.
 fn content(item: &Item) -> String {
     let text = one_line(item.entry.text());
     if text.is_empty() {
@@ -380,7 +380,7 @@ fn label(item: &Item) -> &'static str {
             },
             _,
         ) => "(implied) ",
-        // What stands under these two headings is taken for the user's words.
+        // Lines under these two headings are taken for the user's words.
         (Entry::Task { .. } | Entry::Correction { .. }, Origin::Assistant) => "[assistant] ",
         (
             Entry::Task { .. }
@@ -445,7 +445,7 @@ fn one_line(text: &str) -> Cow<'_, str> {
 static MARK: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)<(\s*/?\s*session[\s_-]*memory)").ok());
 
-/// Text must not be able to end the block that it stands in, nor to open another one.
+/// Text must not be able to end the block that contains it, nor to open another one.
 fn without_marks(text: Cow<'_, str>) -> Cow<'_, str> {
     if memchr::memchr(b'<', text.as_bytes()).is_none() {
         return text;

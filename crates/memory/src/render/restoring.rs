@@ -3,11 +3,13 @@
 //!
 //! Both are the Markdown sections between one opening and one closing mark. The words around them say what the block
 //! is, in the third person: data about earlier messages, no request, outranked by what follows. They ask for nothing
-//! and name no routine, so that a model that was in the middle of something goes on with it, and one that was waiting
-//! goes on waiting. Marks inside items are made harmless by [`super::markdown`], so the block cannot be closed from
+//! and name no routine, so that a model that was in the middle of something continues it, and one that was waiting
+//! keeps waiting. Marks inside items are made harmless by [`super::markdown`], so the block cannot be closed from
 //! within.
 
 use std::borrow::Cow;
+
+use throughline_transcript::message::{Content, Message};
 
 use super::markdown;
 use crate::document::Memory;
@@ -15,7 +17,7 @@ use crate::document::Memory;
 /// The mark that ends a block, with its newline.
 pub const CLOSING: &str = "</session_memory>\n";
 
-/// Where the block will stand.
+/// Where the block goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// At the end of the system prompt.
@@ -36,8 +38,29 @@ pub fn user_message(memory: &Memory) -> String {
     block(memory, Place::FirstUserMessage)
 }
 
-/// What follows a memory that covers the latest request of the user: the request, word for word. A step of a long tool
-/// loop that has left the window answers it still.
+/// The text of a memory that covers the latest request of the user, with the request after it.
+#[must_use]
+pub fn with_latest_request(memory: &str, request: &str) -> String {
+    format!("{memory}\n{}", latest_request(request))
+}
+
+/// What a request says, word for word, with a mark in the place of each image and document.
+#[must_use]
+pub fn request_text(messages: &[Message]) -> String {
+    let blocks = messages.iter().flat_map(|message| &message.blocks);
+    let texts: Vec<Cow<'_, str>> = blocks
+        .filter_map(|block| match &block.content {
+            Content::Text(text) => Some(text.decode()),
+            Content::Image(_) => Some("[image]".into()),
+            Content::Document(_) => Some("[document]".into()),
+            _ => None,
+        })
+        .collect();
+    texts.join("\n\n")
+}
+
+/// What follows a memory that covers the latest request of the user: the request, word for word. The later steps of a
+/// long tool loop still answer it.
 #[must_use]
 pub fn latest_request(text: &str) -> String {
     format!(
@@ -45,7 +68,7 @@ pub fn latest_request(text: &str) -> String {
     )
 }
 
-/// Everything that stands before the first heading: the opening mark and what the block is.
+/// Everything before the first heading: the opening mark and what the block is.
 #[must_use]
 pub fn opening(memory: &Memory, place: Place) -> String {
     let mut opening = format!(
@@ -85,7 +108,7 @@ pub fn opening(memory: &Memory, place: Place) -> String {
 }
 
 /// The text without the blocks in it, so that a memory made from a conversation that was restored does not hold the
-/// earlier memory as if somebody had said it. A block that does not end is left in place. Linear in the text.
+/// earlier memory as if a participant had said it. A block that does not end is left in place. Linear in the text.
 #[must_use]
 pub fn without_blocks(text: &str) -> Cow<'_, str> {
     const OPENING: &str = "<session_memory ";

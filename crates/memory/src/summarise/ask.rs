@@ -1,9 +1,9 @@
 //! What a job wants to be done next, and what may come back.
 
 use serde_json::Value;
-use throughline_transcript::refusal::Class;
 
-use super::outcome::Outcome;
+use super::outcome::JobOutcome;
+use super::reason::{FailureClass, ModelSlot};
 
 /// What comes next.
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ pub enum Step {
     /// Ask a model, then call [`Job::answer`](super::Job::answer) or [`Job::failed`](super::Job::failed).
     Ask(Ask),
     /// Nothing: the memory is there.
-    Done(Outcome),
+    Done(JobOutcome),
 }
 
 /// A question to a model. A call of a tool in its answer is never run.
@@ -42,7 +42,7 @@ pub enum Request {
         user: String,
     },
     /// The live request as it is, and this text as one more user message at its end. Tools, `tool_choice`, thinking and
-    /// effort stay as they are: a change of any of them makes the provider read the conversation anew.
+    /// effort stay as they are: a change of any of them makes the provider read the whole conversation again.
     Appended {
         /// The text.
         instruction: String,
@@ -57,15 +57,6 @@ pub struct Schema {
     pub name: &'static str,
     /// The schema.
     pub schema: Value,
-}
-
-/// Which model is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ModelSlot {
-    /// The one that makes memories.
-    Main,
-    /// The one to turn to when that one fails.
-    Fallback,
 }
 
 /// What a model answered.
@@ -106,32 +97,8 @@ pub struct CallFailure {
     pub retry_after_ms: Option<u64>,
 }
 
-/// Kinds of failures, by what can be done about them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum FailureClass {
-    /// The request is larger than the model's window, or has too many bytes: it is made smaller.
-    Overflow,
-    /// Too many requests for now.
-    RateLimit,
-    /// The provider has no capacity for now.
-    Overloaded,
-    /// Something failed on the provider's side.
-    Server,
-    /// The connection failed, or the answer stopped in the middle.
-    Connection,
-    /// No answer within the time.
-    Timeout,
-    /// The credential is missing, wrong or may not do this: not asked again.
-    Denied,
-    /// The request is wrong in itself: not asked again.
-    BadRequest,
-    /// The driver was told to stop: nobody is asked any more.
-    Cancelled,
-}
-
 impl Answer {
-    /// An answer that the model ended by itself.
+    /// An answer that the model finished.
     #[must_use]
     pub fn finished(text: impl Into<String>) -> Self {
         Self {
@@ -148,50 +115,6 @@ impl CallFailure {
         Self {
             class,
             retry_after_ms: None,
-        }
-    }
-}
-
-impl FailureClass {
-    /// The class of a provider's refusal; `None` if it is none.
-    #[must_use]
-    pub fn of(class: Class) -> Option<Self> {
-        match class {
-            Class::None => None,
-            Class::ContextOverflow | Class::BodyTooLarge | Class::SuspectedSilentTruncation => {
-                Some(Self::Overflow)
-            }
-            Class::RateLimit => Some(Self::RateLimit),
-            Class::Overloaded => Some(Self::Overloaded),
-            Class::Denied => Some(Self::Denied),
-            Class::BadRequest => Some(Self::BadRequest),
-            // A class that is not known yet is taken for one that may pass.
-            _ => Some(Self::Server),
-        }
-    }
-
-    /// Whether the same request may succeed later.
-    #[must_use]
-    pub fn is_passing(self) -> bool {
-        matches!(
-            self,
-            Self::RateLimit | Self::Overloaded | Self::Server | Self::Connection | Self::Timeout
-        )
-    }
-
-    /// The word for it in events and metrics.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Overflow => "overflow",
-            Self::RateLimit => "rate_limit",
-            Self::Overloaded => "overloaded",
-            Self::Server => "server",
-            Self::Connection => "connection",
-            Self::Timeout => "timeout",
-            Self::Denied => "denied",
-            Self::BadRequest => "bad_request",
-            Self::Cancelled => "cancelled",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Whether an answer can be a memory at all.
 //!
-//! Each way in which models and providers are known to answer with something else has a variant of [`Unfit`]. What is
+//! Each way in which models and providers are known to answer with something else has a variant of [`Fault`]. What is
 //! refused here is never looked at again: it reaches neither a memory nor the next request, other than as the sentence
 //! that says what was wrong with it.
 
@@ -10,12 +10,11 @@ use std::sync::LazyLock;
 use regex::Regex;
 use throughline_transcript::text::truncate_bytes;
 
+use super::answer::{AnswerContent, AnswerForm, Change, NewItem, ParseError};
 use super::ask::{Answer, Stop};
 use super::order::Count;
-use super::parse::{
-    ANSWER_BYTES_MAX, Change, ParseError, Parsed, Said, Wanted, parse, says_something,
-    whole_entries, without_scratch,
-};
+use super::parse::{ANSWER_BYTES_MAX, parse, says_something, whole_entries, without_scratch};
+use super::reason::Fault;
 use super::source::Source;
 use super::transcript::one_line;
 use crate::cues;
@@ -26,7 +25,7 @@ use crate::update::folded;
 /// What an answer is held against.
 pub struct Context<'a> {
     /// The form that was asked for.
-    pub wanted: Wanted,
+    pub wanted: AnswerForm,
     /// The language that the memory should have, ISO 639-3, where it is known.
     pub language: Option<&'a str>,
     /// Tokens of the messages and the prior memory that the answer sums up.
@@ -45,136 +44,37 @@ pub struct Context<'a> {
 
 /// An answer that can be a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Judged {
+pub struct UsableAnswer {
     /// What it says.
-    pub parsed: Parsed,
+    pub parsed: AnswerContent,
     /// Its tokens.
     pub tokens: usize,
 }
 
-/// Why an answer is no memory. The texts can be shown to the model.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Unfit {
-    /// There is no text, apart from reasoning.
-    #[error("the answer had no text")]
-    Blank,
-    /// Headings or fields without anything in them.
-    #[error("the answer had headings or fields and nothing in them")]
-    Skeleton,
-    /// There was no more room.
-    #[error("the answer was cut off before its end; it has to be shorter")]
-    Truncated,
-    /// The model or a filter refused.
-    #[error(
-        "the answer was a refusal; what is asked for is only a description of the conversation"
-    )]
-    Refusal,
-    /// The model says that it was shown nothing.
-    #[error("the answer said that there is no conversation; it stands in the request")]
-    NothingSeen,
-    /// The text of an error in place of an answer.
-    #[error("the answer was the text of an error")]
-    ErrorText,
-    /// The model wanted to call a tool.
-    #[error("the answer called a tool; no tools are available, and the call was thrown away")]
-    ToolCall,
-    /// It begins like JSON and is none.
-    #[error("the answer was not valid JSON: {reason}")]
-    InvalidJson {
-        /// What the parser says.
-        reason: String,
-    },
-    /// It is JSON of another shape.
-    #[error("the answer did not have the form that was described: {path}: {reason}")]
-    WrongShape {
-        /// Where.
-        path: String,
-        /// What is wrong there.
-        reason: String,
-    },
-    /// There is nothing in it that the form has: the model talks, asks or goes on with the work.
-    #[error("the answer did not have the form that was described, but was free text")]
-    NoStructure,
-    /// It is longer than what it sums up, or than anything that could be a memory.
-    #[error("the answer had {tokens} tokens, more than the {tokens_max} of what it sums up")]
-    TooLarge {
-        /// Its tokens.
-        tokens: usize,
-        /// What it sums up, tokens.
-        tokens_max: usize,
-    },
-    /// Another language than the user's.
-    #[error("the answer was written in the language {found}, not in {wanted}")]
-    WrongLanguage {
-        /// ISO 639-3.
-        wanted: String,
-        /// ISO 639-3.
-        found: String,
-    },
-    /// It goes round in circles.
-    #[error("the answer said the same again and again")]
-    Repeats,
-    /// It repeats what the model was told to do.
-    #[error("the answer repeated the instructions")]
-    CopiesPrompt,
-    /// It has nothing to do with what was read.
-    #[error("the answer had nothing to do with the messages")]
-    Unrelated,
-    /// No change at all, although there is a lot to read.
-    #[error("the answer had no changes, although the messages hold more than small talk")]
-    NothingNew,
-}
-
-impl Unfit {
-    /// A short word for it in events and metrics.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Blank => "blank",
-            Self::Skeleton => "skeleton",
-            Self::Truncated => "truncated",
-            Self::Refusal => "refusal",
-            Self::NothingSeen => "nothing_seen",
-            Self::ErrorText => "error_text",
-            Self::ToolCall => "tool_call",
-            Self::InvalidJson { .. } => "invalid_json",
-            Self::WrongShape { .. } => "wrong_shape",
-            Self::NoStructure => "no_structure",
-            Self::TooLarge { .. } => "too_large",
-            Self::WrongLanguage { .. } => "wrong_language",
-            Self::Repeats => "repeats",
-            Self::CopiesPrompt => "copies_prompt",
-            Self::Unrelated => "unrelated",
-            Self::NothingNew => "nothing_new",
-        }
-    }
-}
+/// Answers of up to this many tokens are never too large: of short conversations there is little to leave out.
+const LARGE_TOKENS_MIN: usize = 400;
 
 /// Reads an answer, or says why it is no memory.
 ///
 /// # Errors
-/// An answer of so many tokens is never called too large: of short conversations there is little to leave out.
-const LARGE_TOKENS_MIN: usize = 400;
-
-/// See [`Unfit`]; the first that applies, what can be told from the outside first.
-pub fn guard(answer: &Answer, context: &Context<'_>) -> Result<Judged, Unfit> {
+/// The first [`Fault`] that applies; what can be told from the outside comes first.
+pub fn guard(answer: &Answer, context: &Context<'_>) -> Result<UsableAnswer, Fault> {
     if answer.stop == Stop::Refused {
-        return Err(Unfit::Refusal);
+        return Err(Fault::Refusal);
     }
     if answer.has_tool_call || answer.stop == Stop::ToolUse {
-        return Err(Unfit::ToolCall);
+        return Err(Fault::ToolCall);
     }
     let tokens = (context.count)(&answer.text);
     if answer.text.len() > ANSWER_BYTES_MAX {
-        return Err(Unfit::TooLarge {
+        return Err(Fault::TooLarge {
             tokens,
             tokens_max: context.input_tokens,
         });
     }
     // A long answer is cut off by the limit on output, so circles are what it is cut off for.
     if repeats(&answer.text) {
-        return Err(Unfit::Repeats);
+        return Err(Fault::Repeats);
     }
     if answer.stop == Stop::Truncated {
         return guard_cut_off(answer, context);
@@ -182,7 +82,7 @@ pub fn guard(answer: &Answer, context: &Context<'_>) -> Result<Judged, Unfit> {
     let text = without_scratch(&answer.text);
     let text = text.trim();
     if !text.chars().any(char::is_alphanumeric) {
-        return Err(Unfit::Blank);
+        return Err(Fault::Blank);
     }
     // Of JSON, ids and field names are a part that the memory will not have; Markdown is nearly all memory.
     let bare = text.trim_start_matches('`');
@@ -198,35 +98,35 @@ pub fn guard(answer: &Answer, context: &Context<'_>) -> Result<Judged, Unfit> {
     };
     let tokens = (context.count)(text);
     if tokens > tokens_max.max(LARGE_TOKENS_MIN) {
-        return Err(Unfit::TooLarge { tokens, tokens_max });
+        return Err(Fault::TooLarge { tokens, tokens_max });
     }
     if is_tool_protocol(text) {
-        return Err(Unfit::ToolCall);
+        return Err(Fault::ToolCall);
     }
     if let Some(unfit) = in_place_of_an_answer(text) {
         return Err(unfit);
     }
     if copies(text, context) {
-        return Err(Unfit::CopiesPrompt);
+        return Err(Fault::CopiesPrompt);
     }
     let parsed = parse(&answer.text, context.wanted).map_err(|error| match error {
-        ParseError::CutOff => Unfit::Truncated,
-        ParseError::InvalidJson { reason } => Unfit::InvalidJson {
+        ParseError::CutOff => Fault::Truncated,
+        ParseError::InvalidJson { reason } => Fault::InvalidJson {
             reason: brief(&reason),
         },
-        ParseError::WrongShape { path, reason } => Unfit::WrongShape {
+        ParseError::WrongShape { path, reason } => Fault::WrongShape {
             path: brief(&path),
             reason: brief(&reason),
         },
-        ParseError::NoStructure => Unfit::NoStructure,
+        ParseError::NoStructure => Fault::NoStructure,
     })?;
     judge(parsed, tokens, context)
 }
 
 /// An answer that was cut off is taken as far as it is whole, if that is about as much as the memory can hold: with more
 /// room the answer would be longer, and the memory would not.
-fn guard_cut_off(answer: &Answer, context: &Context<'_>) -> Result<Judged, Unfit> {
-    let whole = whole_entries(&without_scratch(&answer.text)).ok_or(Unfit::Truncated)?;
+fn guard_cut_off(answer: &Answer, context: &Context<'_>) -> Result<UsableAnswer, Fault> {
+    let whole = whole_entries(&without_scratch(&answer.text)).ok_or(Fault::Truncated)?;
     let judged = guard(
         &Answer {
             text: whole,
@@ -235,11 +135,11 @@ fn guard_cut_off(answer: &Answer, context: &Context<'_>) -> Result<Judged, Unfit
         },
         context,
     )
-    .map_err(|_| Unfit::Truncated)?;
+    .map_err(|_| Fault::Truncated)?;
     let said = texts_of(&judged.parsed);
     let tokens: usize = said.iter().map(|text| (context.count)(text)).sum();
     if tokens < context.memory_tokens_max / 2 {
-        return Err(Unfit::Truncated);
+        return Err(Fault::Truncated);
     }
     Ok(judged)
 }
@@ -252,43 +152,47 @@ fn brief(reason: &str) -> String {
 }
 
 /// Looks at what an answer says.
-fn judge(parsed: Parsed, tokens: usize, context: &Context<'_>) -> Result<Judged, Unfit> {
+fn judge(
+    parsed: AnswerContent,
+    tokens: usize,
+    context: &Context<'_>,
+) -> Result<UsableAnswer, Fault> {
     let texts = texts_of(&parsed);
     let said: Vec<&str> = texts
         .iter()
         .copied()
         .filter(|text| says_something(text))
         .collect();
-    let is_edits = matches!(parsed, Parsed::Edits(_));
+    let is_edits = matches!(parsed, AnswerContent::Edits(_));
     if said.is_empty() {
         let is_quiet = match &parsed {
-            Parsed::Edits(changes) if changes.is_empty() => {
+            AnswerContent::Edits(changes) if changes.is_empty() => {
                 if context.input_tokens_new() < QUIET_TOKENS_MAX {
                     true
                 } else {
-                    return Err(Unfit::NothingNew);
+                    return Err(Fault::NothingNew);
                 }
             }
-            Parsed::Edits(changes) => changes
+            AnswerContent::Edits(changes) => changes
                 .iter()
                 .any(|change| !matches!(change, Change::Add(_) | Change::Replace { .. })),
-            Parsed::Whole(_) | Parsed::Additions(_) => false,
+            AnswerContent::Whole(_) | AnswerContent::Additions(_) => false,
         };
         if !is_quiet {
-            return Err(Unfit::Skeleton);
+            return Err(Fault::Skeleton);
         }
     }
     if !said.is_empty() {
         if said
             .iter()
-            .all(|text| in_place_of_an_answer(text) == Some(Unfit::ErrorText))
+            .all(|text| in_place_of_an_answer(text) == Some(Fault::ErrorText))
         {
-            return Err(Unfit::ErrorText);
+            return Err(Fault::ErrorText);
         }
         // Ids and field names take room that the memory will not have.
         let tokens_said: usize = said.iter().map(|text| (context.count)(text)).sum();
         if tokens_said > context.input_tokens {
-            return Err(Unfit::TooLarge {
+            return Err(Fault::TooLarge {
                 tokens: tokens_said,
                 tokens_max: context.input_tokens,
             });
@@ -296,16 +200,16 @@ fn judge(parsed: Parsed, tokens: usize, context: &Context<'_>) -> Result<Judged,
         if let Some(wanted) = context.language
             && let Some(found) = other_language(&said, wanted, context)
         {
-            return Err(Unfit::WrongLanguage {
+            return Err(Fault::WrongLanguage {
                 wanted: wanted.to_owned(),
                 found: found.to_owned(),
             });
         }
         if !is_edits && is_unrelated(&said, context) {
-            return Err(Unfit::Unrelated);
+            return Err(Fault::Unrelated);
         }
     }
-    Ok(Judged { parsed, tokens })
+    Ok(UsableAnswer { parsed, tokens })
 }
 
 /// Messages of fewer tokens may change nothing.
@@ -321,8 +225,8 @@ impl Context<'_> {
     }
 }
 
-fn texts_of(parsed: &Parsed) -> Vec<&str> {
-    fn of(said: &[Said]) -> impl Iterator<Item = &str> {
+fn texts_of(parsed: &AnswerContent) -> Vec<&str> {
+    fn of(said: &[NewItem]) -> impl Iterator<Item = &str> {
         // A key without a summary says nothing.
         said.iter().map(|said| said.entry.text()).chain(
             said.iter()
@@ -331,8 +235,8 @@ fn texts_of(parsed: &Parsed) -> Vec<&str> {
         )
     }
     match parsed {
-        Parsed::Whole(said) | Parsed::Additions(said) => of(said).collect(),
-        Parsed::Edits(changes) => changes
+        AnswerContent::Whole(said) | AnswerContent::Additions(said) => of(said).collect(),
+        AnswerContent::Edits(changes) => changes
             .iter()
             .flat_map(|change| match change {
                 Change::Add(said) => said.entry.texts().collect(),
@@ -417,14 +321,14 @@ static NOTHING_SEEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
 const SHORT_BYTES_MAX: usize = 600;
 
 /// Short texts that come in place of an answer.
-pub(super) fn in_place_of_an_answer(text: &str) -> Option<Unfit> {
+pub(super) fn in_place_of_an_answer(text: &str) -> Option<Fault> {
     let bare = text.trim_matches(|c: char| c.is_whitespace() || c == '`');
     if bare.starts_with('{')
         && let Ok(value) = serde_json::from_str::<serde_json::Value>(bare)
         && (value.get("error").is_some()
             || value.get("type") == Some(&serde_json::Value::from("error")))
     {
-        return Some(Unfit::ErrorText);
+        return Some(Fault::ErrorText);
     }
     if text.len() > SHORT_BYTES_MAX || bare.starts_with('{') {
         return None;
@@ -433,13 +337,13 @@ pub(super) fn in_place_of_an_answer(text: &str) -> Option<Unfit> {
         |regex: &LazyLock<Option<Regex>>| regex.as_ref().is_some_and(|regex| regex.is_match(text));
     let has_structure = text.lines().any(|line| line.trim_start().starts_with('#'));
     if is(&ERROR_TEXT) {
-        Some(Unfit::ErrorText)
+        Some(Fault::ErrorText)
     } else if has_structure {
         None
     } else if is(&NOTHING_SEEN) {
-        Some(Unfit::NothingSeen)
+        Some(Fault::NothingSeen)
     } else if is(&REFUSAL) {
-        Some(Unfit::Refusal)
+        Some(Fault::Refusal)
     } else {
         None
     }
@@ -535,7 +439,7 @@ fn family(language: &str) -> &str {
         .unwrap_or(language)
 }
 
-/// Whether no longer word of the answer stands in what was read.
+/// Whether none of the longer words of the answer occurs in what was read.
 fn is_unrelated(said: &[&str], context: &Context<'_>) -> bool {
     const WORDS_MIN: usize = 12;
     let own: HashSet<String> = said.iter().flat_map(|text| words(text)).collect();

@@ -5,13 +5,14 @@ mod request;
 use std::collections::HashSet;
 use std::fmt;
 
-use super::ask::{Answer, Ask, CallFailure, FailureClass, ModelSlot, Request, Step};
+use super::answer::AnswerForm;
+use super::ask::{Answer, Ask, CallFailure, Request, Step};
 use super::forms::schema;
-use super::guard::{Context, Judged, Unfit, guard};
+use super::guard::{Context, UsableAnswer, guard};
 use super::order::{Form, Order, Style};
-use super::outcome::{Finding, MadeBy, Outcome, Reason};
-use super::parse::Wanted;
-use super::repair::{Ground, Made, Room, base_after, base_of, check, complete, draw_up};
+use super::outcome::{Finding, JobOutcome, Maker};
+use super::reason::{FailureClass, Fault, ModelSlot, Reason};
+use super::repair::{Ground, RepairedMemory, Room, base_after, base_of, check, complete, draw_up};
 use super::source::Source;
 use super::transcript::{Chunk, Reader};
 use crate::document::Memory;
@@ -27,7 +28,7 @@ pub struct Job {
     reader: Reader,
     /// How the conversation reaches the model from now on.
     style: Style,
-    /// What the memory stands for, tokens.
+    /// What the memory covers, tokens.
     covered_tokens: usize,
     /// What came of the parts that were read.
     base: Memory,
@@ -47,7 +48,7 @@ pub struct Job {
 #[derive(Clone, Debug)]
 struct Part {
     chunk: Chunk,
-    wanted: Wanted,
+    wanted: AnswerForm,
     /// Requests for it that went wrong.
     failures: u32,
     /// The same for the model that is asked now.
@@ -55,7 +56,7 @@ struct Part {
     slot: ModelSlot,
     answer_tokens: usize,
     /// What was wrong with its answers, for the model.
-    unfit: Vec<Unfit>,
+    unfit: Vec<Fault>,
     wait_ms: u64,
     /// What the model is told, without the conversation.
     prompt: String,
@@ -93,7 +94,7 @@ impl Job {
         let base = base_of(order.prior.as_ref(), &order.draft);
         let part = Part {
             chunk: Chunk::default(),
-            wanted: Wanted::Markdown,
+            wanted: AnswerForm::Markdown,
             failures: 0,
             failures_of_slot: 0,
             slot: ModelSlot::Main,
@@ -119,9 +120,9 @@ impl Job {
             findings: Vec::new(),
             reasons: Vec::new(),
             given_up: HashSet::new(),
-            step: Step::Done(Outcome {
+            step: Step::Done(JobOutcome {
                 memory: order.draft.clone(),
-                made_by: MadeBy::Draft {
+                made_by: Maker::Draft {
                     reasons: Vec::new(),
                 },
                 findings: Vec::new(),
@@ -147,7 +148,7 @@ impl Job {
 
     /// What became of it; `None` while there is still something to ask.
     #[must_use]
-    pub fn into_outcome(self) -> Option<Outcome> {
+    pub fn into_outcome(self) -> Option<JobOutcome> {
         match self.step {
             Step::Done(outcome) => Some(outcome),
             Step::Ask(_) => None,
@@ -212,7 +213,7 @@ impl Job {
         self.ask_again();
     }
 
-    fn refuse(&mut self, number: u32, unfit: Unfit) {
+    fn refuse(&mut self, number: u32, unfit: Fault) {
         self.findings.push(Finding::AnswerRefused {
             ask: number,
             unfit: unfit.clone(),
@@ -226,7 +227,7 @@ impl Job {
         self.part.failures += 1;
         match unfit {
             // More room may be all that is missing.
-            Unfit::Truncated => {
+            Fault::Truncated => {
                 let limits = &self.order.limits;
                 self.part.answer_tokens = self
                     .part
@@ -236,7 +237,7 @@ impl Job {
                 self.part.failures_of_slot += 1;
             }
             // Asking the same model the same thing gives the same refusal.
-            Unfit::Refusal => {
+            Fault::Refusal => {
                 self.part.failures_of_slot =
                     FAILURES_OF_SLOT_MAX.max(self.order.limits.attempts_max);
             }
@@ -246,7 +247,7 @@ impl Job {
         self.ask_again();
     }
 
-    /// After a failure: the same model, the other one, or nobody.
+    /// After a failure: the same model, the other one, or none.
     fn ask_again(&mut self) {
         let part = &mut self.part;
         let limits = &self.order.limits;
@@ -301,17 +302,16 @@ impl Job {
 
     fn take_part(&mut self) {
         self.part.wanted = match (self.style, self.order.form) {
-            (Style::PrefixSharing, _) | (_, Form::Document) if self.has_base => Wanted::Edits,
-            (_, Form::Document) => Wanted::Items,
-            (_, Form::Object) => Wanted::Object,
-            (_, Form::Markdown) => Wanted::Markdown,
+            (Style::PrefixSharing, _) | (_, Form::Document) if self.has_base => AnswerForm::Edits,
+            (_, Form::Document) => AnswerForm::Items,
+            (_, Form::Markdown) => AnswerForm::Markdown,
         };
         self.part.prior = if self.has_base {
             self.prior_shown()
         } else {
             String::new()
         };
-        // What stands around the messages is measured with none of them.
+        // The frame around the messages is measured with none of them in it.
         let frame = match self.request("", true) {
             Ok(frame) => frame,
             Err(error) => {
@@ -384,7 +384,7 @@ impl Job {
         });
     }
 
-    fn take_over(&mut self, judged: Judged) {
+    fn take_over(&mut self, judged: UsableAnswer) {
         let made = {
             let ground = self.ground();
             let mut made = check(draw_up(judged.parsed, &ground), &ground);
@@ -408,7 +408,7 @@ impl Job {
         }
         let attempts = self.part.failures + 1;
         let made = complete(
-            Made {
+            RepairedMemory {
                 memory: made.memory,
                 given_up: std::mem::take(&mut self.given_up),
                 findings: Vec::new(),
@@ -419,7 +419,7 @@ impl Job {
         );
         self.finish(
             made,
-            MadeBy::Model {
+            Maker::Model {
                 slot: self.part.slot,
                 attempts,
             },
@@ -430,7 +430,7 @@ impl Job {
     fn give_up(&mut self, reason: Option<Reason>) {
         self.reasons.extend(reason);
         let made = complete(
-            Made {
+            RepairedMemory {
                 memory: self.order.draft.clone(),
                 given_up: HashSet::new(),
                 findings: Vec::new(),
@@ -440,12 +440,12 @@ impl Job {
             &self.ground(),
         );
         let reasons = std::mem::take(&mut self.reasons);
-        self.finish(made, MadeBy::Draft { reasons });
+        self.finish(made, Maker::Draft { reasons });
     }
 
-    fn finish(&mut self, made: Made, made_by: MadeBy) {
+    fn finish(&mut self, made: RepairedMemory, made_by: Maker) {
         self.findings.extend(made.findings);
-        self.step = Step::Done(Outcome {
+        self.step = Step::Done(JobOutcome {
             memory: made.memory,
             made_by,
             findings: std::mem::take(&mut self.findings),
@@ -472,7 +472,7 @@ impl Job {
     fn room(&self) -> Room {
         Room {
             tokens_max: self.order.limits.memory_tokens_max,
-            // What an earlier memory stands for is much more than its own size, and no longer known here.
+            // What an earlier memory covers is much more than its own size, and no longer known here.
             covered_tokens: match self.order.prior {
                 Some(_) => usize::MAX,
                 None => self.covered_tokens,

@@ -57,20 +57,18 @@ pub enum Style {
     Forked,
     /// As the live request, byte for byte, with the instruction as its last user message, so that the provider reads
     /// it from its cache. Only for the model of the conversation. If the live request does not fit any more, or another
-    /// model has to be asked, the job goes on as [`Style::Forked`].
+    /// model has to be asked, the job continues as [`Style::Forked`].
     PrefixSharing,
 }
 
 /// What the model writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
-    /// The compact JSON object, the whole memory each time.
-    Object,
     /// A list of items as JSON; for an update, a list of edits that name items by id, so that the answer is short and
     /// what is not named stays as it is.
     #[default]
     Document,
-    /// Markdown with the six headings, the whole memory each time: for models that are no good at JSON.
+    /// Markdown with the six headings, the whole memory each time: for models that write poor JSON.
     Markdown,
 }
 

@@ -2,21 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use super::ask::{FailureClass, ModelSlot};
-use super::guard::Unfit;
+use super::reason::{FailureClass, Fault, ModelSlot, Reason};
 use crate::document::{Memory, Section};
 use crate::update;
 use crate::verify::Unsupported;
 
 /// A memory, and how it came about.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct JobOutcome {
     /// The memory. It covers what the draft covers, has the complete ledger and keeps to its size.
     pub memory: Memory,
     /// Who made it.
-    pub made_by: MadeBy,
+    pub made_by: Maker,
     /// What was put back, taken out and refused on the way, in the order in which it happened. It holds ids,
-    /// sections and numbers, identifiers that nobody said, and what a parser complained about, without secrets.
+    /// sections and numbers, invented identifiers, and what a parser complained about, without secrets.
     pub findings: Vec<Finding>,
     /// Requests that were made, those that failed included.
     pub asks: u32,
@@ -28,7 +27,7 @@ pub struct Outcome {
 
 /// Who made a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MadeBy {
+pub enum Maker {
     /// A model, checked and repaired by code.
     Model {
         /// Which one; the last, where several answered.
@@ -43,70 +42,6 @@ pub enum MadeBy {
     },
 }
 
-/// Why a memory was not made by a model.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Reason {
-    /// There is nothing to read.
-    #[error("there are no new messages")]
-    NothingNew,
-    /// An answer was refused.
-    #[error("answer {ask} ({slot:?}) was refused: {unfit}")]
-    Refused {
-        /// Number of the request.
-        ask: u32,
-        /// Which model.
-        slot: ModelSlot,
-        /// Why.
-        unfit: Unfit,
-    },
-    /// A call failed.
-    #[error("request {ask} ({slot:?}) failed: {}", class.name())]
-    Failed {
-        /// Number of the request.
-        ask: u32,
-        /// Which model.
-        slot: ModelSlot,
-        /// How.
-        class: FailureClass,
-    },
-    /// Not even a small part of the messages fits what the model can read.
-    #[error(
-        "the model reads {input_tokens_max} tokens, which leaves too little for the conversation"
-    )]
-    WindowTooSmall {
-        /// What it can read, tokens.
-        input_tokens_max: usize,
-    },
-    /// The messages would need more requests than are allowed.
-    #[error("the messages need more than {asks_max} requests")]
-    TooManyParts {
-        /// How many are allowed.
-        asks_max: u32,
-    },
-    /// A prompt could not be rendered.
-    #[error("{reason}")]
-    Prompt {
-        /// File, line and what is wrong.
-        reason: String,
-    },
-}
-
-impl Reason {
-    /// A short word for it in events and metrics.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::NothingNew => "nothing_new",
-            Self::Refused { unfit, .. } => unfit.name(),
-            Self::Failed { class, .. } => class.name(),
-            Self::WindowTooSmall { .. } => "window_too_small",
-            Self::TooManyParts { .. } => "too_many_parts",
-            Self::Prompt { .. } => "prompt",
-        }
-    }
-}
-
 /// Something that code did to what a model made, or refused of it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -116,7 +51,7 @@ pub enum Finding {
         /// Number of the request.
         ask: u32,
         /// Why.
-        unfit: Unfit,
+        unfit: Fault,
     },
     /// A call failed.
     CallFailed {
@@ -139,7 +74,7 @@ pub enum Finding {
         /// Its section.
         section: Section,
         /// What was missing.
-        why: PutBack,
+        why: Gap,
     },
     /// An item, or a part of one, was taken out.
     TakenOut {
@@ -148,11 +83,11 @@ pub enum Finding {
         /// Its section.
         section: Section,
         /// What was wrong with it.
-        why: TakenOut,
-        /// Whether the rest of the item stands.
+        why: Flaw,
+        /// Whether the rest of the item is kept.
         is_rest_kept: bool,
     },
-    /// A step that is given as asked for was not: it stands as implied.
+    /// A step that claims to be requested was not: it is now implied.
     NotAskedFor {
         /// Id of the item.
         id: String,
@@ -171,14 +106,14 @@ pub enum Finding {
 
 /// What was missing of a model's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PutBack {
+pub enum Gap {
     /// An item of the ledger.
     Ledger,
     /// The latest request of the user.
     LatestRequest,
     /// An error.
     Error,
-    /// Where things stand.
+    /// The state of things.
     State,
     /// An identifier: a file, a value, a name.
     Identifier,
@@ -186,10 +121,10 @@ pub enum PutBack {
 
 /// What was wrong with an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TakenOut {
+pub enum Flaw {
     /// It says what the conversation does not say.
     Unsupported(Unsupported),
-    /// It puts in quotation marks what nobody said.
+    /// It puts in quotation marks what is not in the conversation.
     InventedQuote,
     /// Only a tool said so, and here it would read like a wish of the user or a decision.
     ToolAsksForIt,

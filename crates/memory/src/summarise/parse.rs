@@ -1,6 +1,6 @@
-//! From the text of an answer to what it says: JSON in three forms, and the six headings.
+//! Reads the text of an answer: JSON in two forms, and the six headings.
 //!
-//! Reading is tolerant of what stands around the answer (reasoning in marks, code fences, a sentence before it) and
+//! Reading is tolerant of what surrounds the answer (reasoning in marks, code fences, a sentence before it) and
 //! strict about its shape. Markdown headings are taken by what they mean, because models rename them.
 
 mod json;
@@ -10,99 +10,11 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::document::{Entry, Requested, Section, Status};
+use super::answer::{AnswerContent, AnswerForm, ParseError};
+use crate::document::{Entry, Requested, Section};
 
 pub(super) use json::whole_entries;
 pub(super) use markdown::line_of;
-
-/// The form that was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Wanted {
-    /// The compact JSON object.
-    Object,
-    /// A list of items.
-    Items,
-    /// A list of edits.
-    Edits,
-    /// The six headings.
-    Markdown,
-}
-
-/// What an answer says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Parsed {
-    /// A whole memory.
-    Whole(Vec<Said>),
-    /// A memory where edits were asked for: it may hold only what is new, so nothing is dropped because of it.
-    Additions(Vec<Said>),
-    /// Changes.
-    Edits(Vec<Change>),
-}
-
-/// One item, as a model wrote it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
-    /// What it says.
-    pub entry: Entry,
-    /// Number of the message that it stands in, counted from 1, where the model names one.
-    pub message: Option<u64>,
-    /// How the matter stands, as far as the form can say it.
-    pub status: Status,
-    /// The line that it was, in Markdown: an item that is repeated word for word is recognised by it.
-    pub line: Option<String>,
-}
-
-/// One change, as a model wrote it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// A new item.
-    Add(Said),
-    /// Other words for an item.
-    Replace {
-        /// The item.
-        id: String,
-        /// The words.
-        text: String,
-        /// What the section has besides the text.
-        detail: Option<String>,
-        /// What limits a decision.
-        limit: Option<String>,
-    },
-    /// The matter is done or answered.
-    Resolve {
-        /// The item.
-        id: String,
-        /// How.
-        resolution: Option<String>,
-    },
-    /// Another item takes its place.
-    Supersede {
-        /// The item.
-        id: String,
-        /// The one that takes its place.
-        by: String,
-    },
-    /// The item is not needed any more.
-    Drop {
-        /// The item.
-        id: String,
-        /// Why.
-        reason: String,
-    },
-}
-
-/// Why an answer cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ParseError {
-    /// The JSON stops in the middle.
-    CutOff,
-    /// It begins like JSON and is none.
-    InvalidJson { reason: String },
-    /// It is JSON of another shape.
-    WrongShape { path: String, reason: String },
-    /// There is nothing in it that the form has.
-    NoStructure,
-}
 
 /// Items and edits that are read from one answer; what comes after them is no memory.
 pub(super) const ITEMS_MAX: usize = 2_000;
@@ -111,35 +23,20 @@ pub(super) const ITEMS_MAX: usize = 2_000;
 pub(super) const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Reads an answer.
-pub(super) fn parse(text: &str, wanted: Wanted) -> Result<Parsed, ParseError> {
+pub(super) fn parse(text: &str, wanted: AnswerForm) -> Result<AnswerContent, ParseError> {
     let text = without_scratch(text);
-    if wanted == Wanted::Markdown {
+    // The content counts, not its form.
+    let whole = |said| match wanted {
+        AnswerForm::Edits => AnswerContent::Additions(said),
+        AnswerForm::Items | AnswerForm::Markdown => AnswerContent::Whole(said),
+    };
+    if wanted == AnswerForm::Markdown {
         return match markdown::read(&text) {
-            Some(said) => Ok(Parsed::Whole(said)),
-            // The content counts, not the dress.
-            None => json::read(&text, Wanted::Object).map_err(|_| ParseError::NoStructure),
+            Some(said) => Ok(whole(said)),
+            None => json::read(&text, wanted).map_err(|_| ParseError::NoStructure),
         };
     }
-    match json::read(&text, wanted) {
-        Err(error) => match markdown::read(&text) {
-            Some(said) if wanted == Wanted::Edits => Ok(Parsed::Additions(said)),
-            Some(said) => Ok(Parsed::Whole(said)),
-            None => Err(error),
-        },
-        parsed => parsed,
-    }
-}
-
-impl Said {
-    /// An item that holds.
-    fn new(entry: Entry) -> Self {
-        Self {
-            entry,
-            message: None,
-            status: Status::Active,
-            line: None,
-        }
-    }
+    json::read(&text, wanted).or_else(|error| markdown::read(&text).map(whole).ok_or(error))
 }
 
 /// An entry of `section` with this main text and what else the section has.
@@ -251,7 +148,7 @@ pub(super) fn without_scratch(text: &str) -> String {
     };
     let mut rest = text;
     let mut kept = String::with_capacity(text.len());
-    // The opening mark may stand in the prompt of the server, so that only the closing one arrives.
+    // The opening mark may be in the server's prompt, so that only the closing one arrives.
     if let Some(first) = closing.find(rest)
         && opening
             .find(rest)

@@ -23,8 +23,6 @@ pub enum Name {
     SharedUpdate,
     /// What is added after an answer was refused.
     Retry,
-    /// The compact JSON object.
-    FormObject,
     /// A list of items.
     FormDocument,
     /// A list of edits.
@@ -114,14 +112,13 @@ impl Variables {
 
 impl Name {
     /// All templates.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 9] = [
         Self::System,
         Self::First,
         Self::Update,
         Self::SharedFirst,
         Self::SharedUpdate,
         Self::Retry,
-        Self::FormObject,
         Self::FormDocument,
         Self::FormEdits,
         Self::FormMarkdown,
@@ -137,7 +134,6 @@ impl Name {
             Self::SharedFirst => "shared-first",
             Self::SharedUpdate => "shared-update",
             Self::Retry => "retry",
-            Self::FormObject => "form-object",
             Self::FormDocument => "form-document",
             Self::FormEdits => "form-edits",
             Self::FormMarkdown => "form-markdown",
@@ -163,7 +159,6 @@ impl Name {
             Self::SharedFirst => include_str!("../../prompts/shared-first.md"),
             Self::SharedUpdate => include_str!("../../prompts/shared-update.md"),
             Self::Retry => include_str!("../../prompts/retry.md"),
-            Self::FormObject => include_str!("../../prompts/form-object.md"),
             Self::FormDocument => include_str!("../../prompts/form-document.md"),
             Self::FormEdits => include_str!("../../prompts/form-edits.md"),
             Self::FormMarkdown => include_str!("../../prompts/form-markdown.md"),
@@ -178,11 +173,7 @@ impl Name {
             Self::SharedFirst => &["form"],
             Self::SharedUpdate => &["prior", "form"],
             Self::Retry => &["findings"],
-            Self::System
-            | Self::FormObject
-            | Self::FormDocument
-            | Self::FormEdits
-            | Self::FormMarkdown => &[],
+            Self::System | Self::FormDocument | Self::FormEdits | Self::FormMarkdown => &[],
         }
     }
 

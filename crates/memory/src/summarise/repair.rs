@@ -36,14 +36,14 @@ pub(super) struct Ground<'a> {
 
 /// A memory in the making.
 #[derive(Debug)]
-pub(super) struct Made {
+pub(super) struct RepairedMemory {
     pub(super) memory: Memory,
     /// Items that the model gave up for a reason, or that another takes the place of: they are not put back.
     pub(super) given_up: HashSet<String>,
     pub(super) findings: Vec<Finding>,
 }
 
-/// The base of a part: what stands in the memory so far, with the ledger of the draft, and with what code knows better,
+/// The base of a part: the memory so far, with the ledger of the draft, and with what code knows better,
 /// such as which requests have been answered.
 pub(super) fn base_of(prior: Option<&Memory>, draft: &Memory) -> Memory {
     let mut base = Memory {

@@ -1,7 +1,7 @@
 //! The messages as texts with their speakers: what a request shows, and what an answer is held against.
 //!
 //! Thinking is left out: it is neither shown nor counted as said. What only a provider can read is named and never
-//! given as text. Memory blocks of an earlier restoration are taken out, because they are nobody's words.
+//! given as text. Memory blocks of an earlier restoration are taken out, because no participant said them.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -79,7 +79,7 @@ impl Kind {
     }
 }
 
-/// Where words stand in the conversation, word for word.
+/// Where words occur in the conversation, word for word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Places {
     /// In a text of the user, from one border of a sentence to another: index of the part.
@@ -97,7 +97,7 @@ impl Source {
     #[must_use]
     pub fn new(messages: &[Message], first_index: usize, redaction: &Redaction) -> Self {
         let mut source = Self::default();
-        // Results name their call by an id that stands in an earlier message.
+        // Results name their call by an id from an earlier message.
         let mut tools: HashMap<&str, &str> = HashMap::new();
         let answered: HashSet<&str> = messages
             .iter()
@@ -201,7 +201,7 @@ impl Source {
         parts.chain(items)
     }
 
-    /// Where each of the texts stands, white space and case aside. Texts shorter than [`PATTERN_BYTES_MIN`] stand
+    /// Where each of the texts occurs, ignoring white space and case. Texts shorter than [`PATTERN_BYTES_MIN`] stand
     /// everywhere and are not looked for.
     pub(super) fn places(&self, texts: &[&str]) -> Vec<Places> {
         let patterns: Vec<String> = texts.iter().map(|text| folded(text)).collect();
@@ -263,7 +263,7 @@ impl Source {
     }
 }
 
-/// The shortest text that is looked for, bytes: what is shorter is nobody's own.
+/// The shortest text that is looked for, bytes: shorter texts occur by chance.
 pub(super) const PATTERN_BYTES_MIN: usize = 8;
 /// How many bytes of texts are looked for at once.
 const PATTERN_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -327,7 +327,7 @@ fn media_of(kind: &str, media: &Media) -> String {
     words
 }
 
-/// A name that others chose, made fit to stand outside of quoted lines: no white space, no brackets, not long.
+/// A name that others chose, made safe outside of quoted lines: no white space, no brackets, not long.
 fn name_of(name: &str) -> String {
     const BYTES_MAX: usize = 80;
     let name = throughline_transcript::text::head(name, BYTES_MAX);

@@ -115,7 +115,7 @@ impl From<CallFailure> for Reply {
 }
 
 /// Drives a job to its end; gives back what was asked.
-fn drive(mut job: Job, mut model: impl FnMut(&Ask) -> Reply) -> (Outcome, Vec<Ask>) {
+fn drive(mut job: Job, mut model: impl FnMut(&Ask) -> Reply) -> (JobOutcome, Vec<Ask>) {
     let mut asks: Vec<Ask> = Vec::new();
     for _ in 0..1_000 {
         let Step::Ask(ask) = job.step() else {
@@ -133,23 +133,23 @@ fn drive(mut job: Job, mut model: impl FnMut(&Ask) -> Reply) -> (Outcome, Vec<As
 }
 
 /// Drives a job with replies in their order.
-fn play(order: Order, replies: Vec<Reply>) -> (Outcome, Vec<Ask>) {
+fn play(order: Order, replies: Vec<Reply>) -> (JobOutcome, Vec<Ask>) {
     let mut replies = replies.into_iter();
     drive(Job::new(order), move |_| {
         replies.next().expect("no more questions than replies")
     })
 }
 
-fn reasons(outcome: &Outcome) -> Vec<&'static str> {
+fn reasons(outcome: &JobOutcome) -> Vec<&'static str> {
     match &outcome.made_by {
-        MadeBy::Draft { reasons } => reasons.iter().map(Reason::name).collect(),
-        MadeBy::Model { .. } => Vec::new(),
+        Maker::Draft { reasons } => reasons.iter().map(Reason::name).collect(),
+        Maker::Model { .. } => Vec::new(),
     }
 }
 
 /// What holds for every outcome, whatever a model said.
 #[track_caller]
-fn check_promises(outcome: &Outcome, order: &Order) {
+fn check_promises(outcome: &JobOutcome, order: &Order) {
     let memory = &outcome.memory;
     let shown = markdown::render(memory);
     assert!(

@@ -1,6 +1,6 @@
 //! The conversation as a model is shown it.
 //!
-//! Every line of content begins with `| `, and only lines without that mark say who speaks. So no text, whoever wrote
+//! Every line of content begins with `| `, and only lines without that mark say who speaks. So no text, no matter who wrote
 //! it and whatever it holds, can end the transcript, begin another message or pose as an instruction. Control
 //! characters, characters that change the direction of writing and invisible tags are left out, and the marks of the
 //! transcript itself are made harmless all the same.
@@ -38,7 +38,7 @@ enum PieceContent {
         range: Range<usize>,
         is_continued: bool,
     },
-    /// Something is left out here: so many bytes.
+    /// Something is left out here: its length in bytes.
     Omission { bytes: usize, archive: Archive },
 }
 
@@ -302,7 +302,7 @@ static MARK: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)<(\s*/?\s*(?:transcript|prior[\s_-]*memory|session[\s_-]*memory))").ok()
 });
 
-/// Text cannot end what it stands in.
+/// Text cannot close the block that contains it.
 pub(super) fn without_marks(text: &str) -> std::borrow::Cow<'_, str> {
     match MARK.as_ref() {
         Some(mark) => mark.replace_all(text, "&lt;$1"),
@@ -310,7 +310,7 @@ pub(super) fn without_marks(text: &str) -> std::borrow::Cow<'_, str> {
     }
 }
 
-/// The text in one line, as it can stand in a list: white space folded, nothing hidden, no marks.
+/// The text in one line, as a list can hold it: white space folded, nothing hidden, no marks.
 pub(super) fn one_line(text: &str) -> String {
     let visible: String = text
         .chars()

@@ -14,7 +14,7 @@ pub enum Edit {
         entry: Entry,
         /// Whose words they are.
         origin: Origin,
-        /// Where they stand.
+        /// Where they are.
         provenance: Provenance,
     },
     /// Other words for the same matter. The item keeps its id and its place; its words are the model's from then on.
@@ -50,18 +50,18 @@ pub enum Edit {
 
 /// The next version, and what became of the edits.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Applied {
+pub struct EditResult {
     /// The memory with all edits that could be applied.
     pub memory: Memory,
     /// The items that were dropped.
-    pub dropped: Vec<Dropped>,
+    pub dropped: Vec<DroppedItem>,
     /// The edits that were not applied.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RefusedEdit>,
 }
 
 /// An item that is no longer there.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Dropped {
+pub struct DroppedItem {
     /// The item as it was.
     pub item: Item,
     /// Why it went.
@@ -70,7 +70,7 @@ pub struct Dropped {
 
 /// An edit that was not applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedEdit {
     /// Its index among the edits, counted from 0.
     pub edit: usize,
     /// Why.
@@ -115,7 +115,7 @@ pub enum Refusal {
     OtherSection {
         /// The item.
         id: String,
-        /// Where it stands.
+        /// Where it is.
         from: Section,
         /// Where the new words belong.
         to: Section,
@@ -148,7 +148,7 @@ pub enum Refusal {
 /// refused and changes nothing; the others are applied all the same. Items that no edit changes are identical in both
 /// versions.
 #[must_use]
-pub fn apply(prior: &Memory, edits: &[Edit], cover: Cover) -> Applied {
+pub fn apply(prior: &Memory, edits: &[Edit], cover: Cover) -> EditResult {
     let mut items = prior.items.clone();
     items.sort_by_key(|item| item.entry.section());
     let mut draft = Draft {
@@ -161,13 +161,13 @@ pub fn apply(prior: &Memory, edits: &[Edit], cover: Cover) -> Applied {
     let mut refused = Vec::new();
     for (index, edit) in edits.iter().enumerate() {
         if let Err(refusal) = draft.apply(edit) {
-            refused.push(Refused {
+            refused.push(RefusedEdit {
                 edit: index,
                 refusal,
             });
         }
     }
-    Applied {
+    EditResult {
         memory: Memory {
             version: draft.version,
             cover,
@@ -185,7 +185,7 @@ struct Draft {
     items: Vec<Item>,
     /// Every id that is or was taken, so that a dropped item's id is not given to another.
     ids: HashSet<String>,
-    dropped: Vec<Dropped>,
+    dropped: Vec<DroppedItem>,
     version: u32,
     covered: usize,
 }
@@ -313,7 +313,7 @@ impl Draft {
             return Err(Refusal::NoReason { id: id.to_owned() });
         }
         let item = self.items.remove(index);
-        self.dropped.push(Dropped {
+        self.dropped.push(DroppedItem {
             item,
             reason: reason.to_owned(),
         });

@@ -9,14 +9,14 @@ use crate::render::markdown::{self, Heading};
 
 /// A memory that keeps to its cap.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fitted {
+pub struct FittedMemory {
     /// The memory without what was left out. The other items are as they were, in their order.
     pub memory: Memory,
     /// The items that were left out, in the order of the document.
     pub left_out: Vec<Item>,
 }
 
-impl Fitted {
+impl FittedMemory {
     /// Whether even the ledger had to be cut: then the cap is too small for this conversation.
     #[must_use]
     pub fn is_ledger_cut(&self) -> bool {
@@ -34,9 +34,9 @@ impl Fitted {
 /// the first item of each weighs most and every further one less, errors and active work more than completed work, and
 /// newer items more than older ones.
 #[must_use]
-pub fn fit(memory: Memory, limit: usize, cost: &dyn Fn(&str) -> usize) -> Fitted {
+pub fn fit(memory: Memory, limit: usize, cost: &dyn Fn(&str) -> usize) -> FittedMemory {
     if cost(&markdown::render(&memory)) <= limit {
-        return Fitted {
+        return FittedMemory {
             memory,
             left_out: Vec::new(),
         };
@@ -101,7 +101,7 @@ pub fn fit(memory: Memory, limit: usize, cost: &dyn Fn(&str) -> usize) -> Fitted
         .filter(|(index, _)| !kept.contains(index))
         .map(|(_, item)| item)
         .collect();
-    Fitted {
+    FittedMemory {
         memory: fitted,
         left_out,
     }
@@ -112,7 +112,7 @@ fn by_weight(items: &[Item]) -> Vec<usize> {
     let mut newest_first: Vec<usize> = (0..items.len()).collect();
     newest_first.sort_by_key(|index| {
         let item = &items[*index];
-        // Next steps stand in the order of their priority; elsewhere the newest matters most.
+        // Next steps are in the order of their priority; elsewhere the newest matters most.
         let age = match item.entry.section() {
             Section::NextSteps => Reverse(0),
             _ => Reverse(item.provenance.message),

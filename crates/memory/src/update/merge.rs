@@ -11,7 +11,7 @@ use crate::document::{Entry, Item, Memory, Origin, Section, Status};
 /// * The ledger is complete: its items never leave, and only [`merge_linked`] marks them as superseded.
 /// * What says the same in both is one item, the prior one: its id stays, and it is only touched if `fresh` knows more
 ///   (a resolution, a reason, a newer result of the same tool call).
-/// * Where things stand and what comes next is what `fresh` says about it, if it says anything. Changes of the goal are
+/// * The state of things and what comes next is what `fresh` says about it, if it says anything. Changes of the goal are
 ///   added to it.
 /// * Next steps that were done and questions that were answered leave; a goal that was reached leaves when there is
 ///   another. Errors stay with their resolution: a later reader may meet them again.
@@ -31,7 +31,7 @@ pub fn merge_linked(
     supersedes: &dyn Fn(&Item, &Item) -> bool,
 ) -> Memory {
     let version = prior.version.saturating_add(1);
-    let mut merged = Merged::start(prior, version);
+    let mut merged = MergeResult::start(prior, version);
     let renamed = merged.add(fresh.items);
     merged.link(&renamed, supersedes);
     merged.leave();
@@ -44,9 +44,9 @@ pub fn merge_linked(
 }
 
 /// A version in the making.
-struct Merged {
+struct MergeResult {
     version: u32,
-    items: Vec<Merging>,
+    items: Vec<MergeItem>,
     /// By section and folded text (for tool results: the key), the items that others with the same are folded into.
     same: HashMap<(Section, String), usize>,
     /// The same for items that were superseded: what is said of them again, and given up again, is nothing new.
@@ -55,7 +55,7 @@ struct Merged {
 }
 
 /// An item on its way into the next version.
-struct Merging {
+struct MergeItem {
     item: Item,
     source: Source,
     /// The last message that says it, as far as is known.
@@ -74,7 +74,7 @@ enum Source {
     Fresh { rank: usize },
 }
 
-impl Merged {
+impl MergeResult {
     fn start(prior: &Memory, version: u32) -> Self {
         let mut merged = Self {
             version,
@@ -96,7 +96,7 @@ impl Merged {
                 .entry(matter(&item.entry))
                 .or_insert(merged.items.len());
             merged.ids.insert(item.id.clone());
-            merged.items.push(Merging {
+            merged.items.push(MergeItem {
                 item: item.clone(),
                 source: Source::Prior,
                 last_said: item.provenance.message,
@@ -106,7 +106,7 @@ impl Merged {
         merged
     }
 
-    /// Adds what the new messages say, or folds it into what says the same. Gives back which ids stand for which now.
+    /// Adds what the new messages say, or folds it into what says the same. Returns which ids replace which.
     fn add(&mut self, mut fresh: Vec<Item>) -> HashMap<String, String> {
         let mut renamed = HashMap::new();
         refuse_links(&mut fresh);
@@ -133,7 +133,7 @@ impl Merged {
                 };
                 item.touched = self.version;
                 self.ids.insert(item.id.clone());
-                self.items.push(Merging {
+                self.items.push(MergeItem {
                     last_said: item.provenance.message,
                     item,
                     source: Source::Fresh { rank },
@@ -360,7 +360,7 @@ fn refuse_links(fresh: &mut [Item]) {
     }
 }
 
-/// Only what the user says later takes the place of what stands in the ledger, and it stands there itself: elsewhere
+/// Only what the user says later takes the place of what is in the ledger, and it is there itself: elsewhere
 /// it could leave, and then neither would hold.
 fn may_supersede(old: &Item, new: &Item) -> bool {
     !old.entry.section().is_ledger()
@@ -368,7 +368,7 @@ fn may_supersede(old: &Item, new: &Item) -> bool {
 }
 
 /// The shortest step, in bytes, that is looked for inside of longer lines of completed work: shorter ones (`run tests`)
-/// stand in too many of them.
+/// occur in too many of them.
 const STEP_BYTES_MIN: usize = 16;
 
 /// Whether completed work (folded) speaks of the step.

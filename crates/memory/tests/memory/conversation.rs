@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 use throughline_formats::read::read;
 use throughline_formats::source::SourceText;
-use throughline_memory::compact::{Compacted, Options, compact};
+use throughline_memory::compact::{Options, RenderedMemory, compact};
 use throughline_memory::document::{Item, Memory, Origin, Section, Status};
 use throughline_memory::redact::Redactor;
 use throughline_memory::render::restoring::without_blocks;
@@ -37,7 +37,7 @@ pub(super) fn count(text: &str) -> usize {
     text.chars().count().div_ceil(4)
 }
 
-pub(super) fn memory_of(messages: &[Message], tokens: usize) -> Compacted {
+pub(super) fn memory_of(messages: &[Message], tokens: usize) -> RenderedMemory {
     compact(messages, &Options::new(tokens, &count)).unwrap()
 }
 

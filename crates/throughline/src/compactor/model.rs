@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use throughline_engine::{UpdateFailure, UpdateOrder};
 use throughline_memory::summarise::{
-    Answer, Ask, CallFailure, FailureClass, Form, Job, Limits, MadeBy, ModelSlot, Order, Prompts,
+    Answer, Ask, CallFailure, FailureClass, Form, Job, Limits, Maker, ModelSlot, Order, Prompts,
     Request, Step, Stop, Style,
 };
 use throughline_providers::client::{CallOptions, Client, Delivery};
@@ -376,8 +376,8 @@ impl Compactor for ModelCompactor {
             };
         };
         let result = match &outcome.made_by {
-            MadeBy::Model { .. } => Ok(outcome.memory),
-            MadeBy::Draft { reasons } => Err(UpdateFailure {
+            Maker::Model { .. } => Ok(outcome.memory),
+            Maker::Draft { reasons } => Err(UpdateFailure {
                 class: reasons
                     .last()
                     .map_or("unknown", |reason| reason.name())

@@ -125,12 +125,9 @@ async fn without_drafts_the_history_is_kept_until_a_memory_comes() {
 async fn every_way_to_ask_a_model_gives_memories() {
     let plain = |world: &World| ModelCompactor::new(world.client.clone(), MODEL);
     type Make = fn(ModelCompactor) -> ModelCompactor;
-    let ways: [(&str, Make); 6] = [
+    let ways: [(&str, Make); 5] = [
         ("forked", |made| made.styling(Styling::Forked)),
         ("shared", |made| made.styling(Styling::PrefixSharing)),
-        ("object", |made| {
-            made.styling(Styling::Forked).form(Form::Object)
-        }),
         ("markdown", |made| {
             made.styling(Styling::Forked).form(Form::Markdown)
         }),

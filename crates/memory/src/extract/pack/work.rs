@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::{Packing, excerpt};
 use crate::cues::{OutputKind, StatementKind};
 use crate::document::{Entry, Origin, Provenance};
-use crate::extract::ErrorSeen;
+use crate::extract::ErrorReport;
 use crate::extract::tools::FileUse;
 
 /// Of an error line this much is quoted, bytes.
@@ -38,7 +38,7 @@ impl Packing<'_> {
                 message: file.message,
                 at_ms: None,
             };
-            // Where a name stands by itself, no reader knows what it is.
+            // A name alone tells a reader nothing.
             let text = match self.about(path) {
                 Some(about) => format!("{how} {path}: {about}"),
                 None => format!("{how} {path}"),
@@ -56,7 +56,7 @@ impl Packing<'_> {
         }
     }
 
-    /// Files that only commands would have changed which failed: nobody knows what they did before that.
+    /// Files that only failed commands would have changed: what these did before they failed is not known.
     pub(super) fn unsure_files(&mut self) {
         const MOST: usize = 12;
         let files = self.extractor.files.iter().rev();
@@ -152,7 +152,7 @@ impl Packing<'_> {
 }
 
 /// Whether an error line is more than the report that something failed.
-fn says_something(error: &ErrorSeen) -> bool {
+fn says_something(error: &ErrorReport) -> bool {
     let text = error.text.to_ascii_lowercase();
     text.strip_prefix("exit code")
         .is_none_or(|rest| rest.trim_matches([' ', ':']).parse::<i32>().is_err())

@@ -23,21 +23,21 @@ fn source() -> Source {
 }
 
 fn judge_with(
-    wanted: Wanted,
+    wanted: AnswerForm,
     answer: &Answer,
     language: Option<&str>,
     input_tokens: usize,
-) -> Result<Judged, Unfit> {
+) -> Result<UsableAnswer, Fault> {
     judge_for(wanted, answer, language, input_tokens, 10_000)
 }
 
 fn judge_for(
-    wanted: Wanted,
+    wanted: AnswerForm,
     answer: &Answer,
     language: Option<&str>,
     input_tokens: usize,
     memory_tokens_max: usize,
-) -> Result<Judged, Unfit> {
+) -> Result<UsableAnswer, Fault> {
     let count: Count = Arc::new(|text: &str| text.len().div_ceil(4));
     static SOURCE: LazyLock<Source> = LazyLock::new(source);
     guard(
@@ -56,7 +56,7 @@ fn judge_for(
 }
 
 #[track_caller]
-fn check(wanted: Wanted, text: &str, expect: &str) {
+fn check(wanted: AnswerForm, text: &str, expect: &str) {
     let judged = judge_with(wanted, &Answer::finished(text), Some("eng"), 2_000);
     let found = match judged {
         Ok(_) => "fit",
@@ -103,7 +103,7 @@ fn answers_that_are_no_memory() {
             "skeleton",
         ),
         (
-            r#"{"task":"","current_state":"none","next_steps":["n/a"]}"#,
+            r#"{"items":[{"section":"current_state","text":"none"},{"section":"next_steps","text":"n/a"}]}"#,
             "skeleton",
         ),
         (r#"{"items":[]}"#, "skeleton"),
@@ -185,9 +185,9 @@ fn answers_that_are_no_memory() {
         ),
         (&long_line, "repeats"),
         (&circle, "repeats"),
-        (r#"{"task":"a","current_state""#, "truncated"),
-        (r#"{"task":"a" "b"}"#, "invalid_json"),
-        (r#"{"task":7,"current_state":"b"}"#, "wrong_shape"),
+        (r#"{"items":[{"section":"task","te"#, "truncated"),
+        (r#"{"items":[] "b"}"#, "invalid_json"),
+        (r#"{"items":[{"section":"task","text":7}]}"#, "wrong_shape"),
         (
             "## Goal\nThe weather over northern islands remains pleasant while tourists wander along sunny beaches collecting shells daily",
             "unrelated",
@@ -195,7 +195,7 @@ fn answers_that_are_no_memory() {
     ];
     for (text, expect) in rows {
         check(
-            Wanted::Markdown,
+            AnswerForm::Markdown,
             text,
             match expect {
                 // Markdown was asked for, so JSON that cannot be read is only free text.
@@ -204,7 +204,7 @@ fn answers_that_are_no_memory() {
             },
         );
         if !text.starts_with("## ") || expect == "fit" {
-            check(Wanted::Object, text, expect);
+            check(AnswerForm::Items, text, expect);
         }
     }
 }
@@ -212,7 +212,7 @@ fn answers_that_are_no_memory() {
 #[test]
 fn the_prompt_is_no_memory() {
     let copied = format!("## User Intent\n{}", Name::System.embedded());
-    check(Wanted::Markdown, &copied, "copies_prompt");
+    check(AnswerForm::Markdown, &copied, "copies_prompt");
 }
 
 #[test]
@@ -225,13 +225,13 @@ fn what_the_provider_says_comes_first() {
     let rows = [
         (with(Stop::Finished, false), Ok(())),
         (with(Stop::Other("eos".to_owned()), false), Ok(())),
-        (with(Stop::Truncated, false), Err(Unfit::Truncated)),
-        (with(Stop::Refused, false), Err(Unfit::Refusal)),
-        (with(Stop::ToolUse, false), Err(Unfit::ToolCall)),
-        (with(Stop::Finished, true), Err(Unfit::ToolCall)),
+        (with(Stop::Truncated, false), Err(Fault::Truncated)),
+        (with(Stop::Refused, false), Err(Fault::Refusal)),
+        (with(Stop::ToolUse, false), Err(Fault::ToolCall)),
+        (with(Stop::Finished, true), Err(Fault::ToolCall)),
     ];
     for (answer, expect) in rows {
-        let judged = judge_with(Wanted::Markdown, &answer, None, 2_000);
+        let judged = judge_with(AnswerForm::Markdown, &answer, None, 2_000);
         assert_eq!(judged.map(|_| ()), expect);
     }
 }
@@ -250,8 +250,11 @@ fn what_is_whole_of_a_list_that_was_cut_off_is_taken_if_it_fills_the_memory() {
         format!(r#"{{"{name}":[{}]}}"#, entries.join(","))
     };
     for (wanted, text) in [
-        (Wanted::Items, list("items", "")),
-        (Wanted::Edits, list("edits", r#""action":"add","id":null,"#)),
+        (AnswerForm::Items, list("items", "")),
+        (
+            AnswerForm::Edits,
+            list("edits", r#""action":"add","id":null,"#),
+        ),
     ] {
         // It ends in the last entry, in a text, between two entries, behind a comma.
         for left_out in [3, 40, 60, 100] {
@@ -260,7 +263,7 @@ fn what_is_whole_of_a_list_that_was_cut_off_is_taken_if_it_fills_the_memory() {
                 ..Answer::finished(&text[..text.len() - left_out])
             };
             let judged = judge_for(wanted, &answer, None, 2_000, 500).unwrap();
-            let (Parsed::Whole(_) | Parsed::Edits(_)) = judged.parsed else {
+            let (AnswerContent::Whole(_) | AnswerContent::Edits(_)) = judged.parsed else {
                 panic!("{judged:?}");
             };
             assert!(
@@ -268,7 +271,7 @@ fn what_is_whole_of_a_list_that_was_cut_off_is_taken_if_it_fills_the_memory() {
                 "{judged:?}"
             );
             let roomy = judge_for(wanted, &answer, None, 2_000, 5_000);
-            assert_eq!(roomy, Err(Unfit::Truncated));
+            assert_eq!(roomy, Err(Fault::Truncated));
         }
         for bytes in 0..text.len() {
             let answer = Answer {
@@ -277,7 +280,7 @@ fn what_is_whole_of_a_list_that_was_cut_off_is_taken_if_it_fills_the_memory() {
             };
             let judged = judge_for(wanted, &answer, None, 2_000, 500);
             assert!(
-                judged.is_ok() || judged == Err(Unfit::Truncated),
+                judged.is_ok() || judged == Err(Fault::Truncated),
                 "{judged:?}"
             );
         }
@@ -295,26 +298,26 @@ fn a_memory_is_smaller_than_what_it_sums_up() {
             ))
             .collect::<String>()
     );
-    let judged = judge_with(Wanted::Markdown, &Answer::finished(&*text), None, 2_000);
+    let judged = judge_with(AnswerForm::Markdown, &Answer::finished(&*text), None, 2_000);
     assert!(
         matches!(
             judged,
-            Err(Unfit::TooLarge {
+            Err(Fault::TooLarge {
                 tokens_max: 2_000,
                 ..
             })
         ),
         "{judged:?}"
     );
-    assert!(judge_with(Wanted::Markdown, &Answer::finished(text), None, 9_000).is_ok());
+    assert!(judge_with(AnswerForm::Markdown, &Answer::finished(text), None, 9_000).is_ok());
 }
 
 #[test]
 fn another_language_is_refused() {
     let german = "## Ziel\n## Goal\n- Der Nutzer möchte, dass der Export künftig Semikolons statt Kommas schreibt, weil das andere Programm sonst die Spalten nicht richtig trennen kann\n- Danach soll noch eine Kopfzeile in die Datei geschrieben werden, bevor die Arbeit abgeschlossen wird (export.py)";
-    check(Wanted::Markdown, german, "wrong_language");
+    check(AnswerForm::Markdown, german, "wrong_language");
     let judged = judge_with(
-        Wanted::Markdown,
+        AnswerForm::Markdown,
         &Answer::finished(german),
         Some("deu"),
         2_000,
@@ -322,7 +325,7 @@ fn another_language_is_refused() {
     assert!(judged.is_ok(), "{judged:?}");
     // A short text, or one that quotes, tells nothing.
     check(
-        Wanted::Markdown,
+        AnswerForm::Markdown,
         "## Goal\n- Der Export schreibt Semikolons (export.py)",
         "fit",
     );
@@ -330,19 +333,19 @@ fn another_language_is_refused() {
 
 #[test]
 fn no_edits_are_an_answer_only_to_small_talk() {
-    check(Wanted::Edits, r#"{"edits":[]}"#, "nothing_new");
+    check(AnswerForm::Edits, r#"{"edits":[]}"#, "nothing_new");
     check(
-        Wanted::Edits,
+        AnswerForm::Edits,
         r#"{"edits":[{"action":"drop","id":"a","reason":"done"}]}"#,
         "fit",
     );
     check(
-        Wanted::Edits,
+        AnswerForm::Edits,
         r#"{"edits":[{"action":"add","section":"task","text":""}]}"#,
         "skeleton",
     );
     check(
-        Wanted::Edits,
+        AnswerForm::Edits,
         r#"{"edits":[{"action":"add","section":"task","text":"header row"}]}"#,
         "fit",
     );
@@ -351,7 +354,7 @@ fn no_edits_are_an_answer_only_to_small_talk() {
 proptest::proptest! {
     #[test]
     fn any_answer_is_judged(text in "(\\PC|[\\n{}\\[\\]\",:#*-]|\"edits\":\\[|## Goal\\n){0,60}") {
-        for wanted in [Wanted::Object, Wanted::Items, Wanted::Edits, Wanted::Markdown] {
+        for wanted in [AnswerForm::Items, AnswerForm::Edits, AnswerForm::Markdown] {
             let _ = judge_with(wanted, &Answer::finished(&*text), Some("eng"), 500);
         }
     }

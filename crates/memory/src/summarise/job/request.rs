@@ -3,11 +3,11 @@
 use super::Job;
 use crate::document::{Entry, Item, Origin, Requested, Status};
 use crate::render::markdown;
+use crate::summarise::answer::AnswerForm;
 use crate::summarise::ask::Request;
-use crate::summarise::guard::Unfit;
 use crate::summarise::order::Style;
-use crate::summarise::parse::Wanted;
 use crate::summarise::prompts::{Name, PromptError, Variables};
+use crate::summarise::reason::Fault;
 use crate::summarise::transcript::one_line;
 
 impl Job {
@@ -56,10 +56,9 @@ impl Job {
 
     pub(super) fn templates(&self) -> (Name, Name) {
         let form = match self.part.wanted {
-            Wanted::Object => Name::FormObject,
-            Wanted::Items => Name::FormDocument,
-            Wanted::Edits => Name::FormEdits,
-            Wanted::Markdown => Name::FormMarkdown,
+            AnswerForm::Items => Name::FormDocument,
+            AnswerForm::Edits => Name::FormEdits,
+            AnswerForm::Markdown => Name::FormMarkdown,
         };
         let template = match (self.style, self.has_base) {
             (Style::Forked, false) => Name::First,
@@ -101,11 +100,11 @@ impl Job {
                 .unwrap_or_default(),
             is_part,
             is_structured: self.has_schema(),
-            findings: self.part.unfit.iter().map(Unfit::to_string).collect(),
+            findings: self.part.unfit.iter().map(Fault::to_string).collect(),
         }
     }
 
-    /// A schema in the live request would be another request, and the provider would read all of it anew.
+    /// A schema in the live request would be another request, and the provider would read all of it again.
     pub(super) fn has_schema(&self) -> bool {
         self.order.is_structured && self.style == Style::Forked
     }
@@ -121,7 +120,7 @@ impl Job {
     pub(super) fn prior_shown(&self) -> String {
         /// The whole text is in the conversation that the model sees; the start is enough to recognise it.
         const BEGINNING_BYTES: usize = 160;
-        if self.part.wanted != Wanted::Edits {
+        if self.part.wanted != AnswerForm::Edits {
             let shown = markdown::render(&self.base);
             return shown.lines().map(|line| one_line(line) + "\n").collect();
         }

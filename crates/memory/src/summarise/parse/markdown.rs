@@ -1,21 +1,22 @@
 //! The six headings, and headings that mean the same.
 
-use super::{ITEMS_MAX, Said, entry_of};
+use super::{ITEMS_MAX, entry_of};
 use crate::document::{Entry, Item, Requested, Section, Status};
 use crate::render::markdown::{Heading, item_lines};
+use crate::summarise::answer::NewItem;
 
 /// The line of an item as it is compared with what a model wrote; empty for an item that says nothing.
 pub(in crate::summarise) fn line_of(item: &Item) -> String {
     bare(item_lines(item).trim()).to_owned()
 }
 
-/// What stands below headings that are known. `None` if there is no such heading.
-pub(super) fn read(text: &str) -> Option<Vec<Said>> {
+/// The items below known headings. `None` if there is no such heading.
+pub(super) fn read(text: &str) -> Option<Vec<NewItem>> {
     let mut is_known = false;
     let mut under = None;
     let mut is_answered = false;
     let mut is_fenced = false;
-    let mut said: Vec<Said> = Vec::new();
+    let mut said: Vec<NewItem> = Vec::new();
     for line in text.lines() {
         let trimmed = line.trim().trim_start_matches("| ");
         if trimmed.starts_with("```") || trimmed.starts_with("~~~") {
@@ -30,7 +31,7 @@ pub(super) fn read(text: &str) -> Option<Vec<Said>> {
         {
             let found = under_title(&title);
             is_known |= found.is_some();
-            // Below a heading of the model's own, lines say how things stand.
+            // Below a heading of the model's own, lines describe the state.
             under = Some(found.unwrap_or(Under::State));
             is_answered = false;
             continue;
@@ -64,7 +65,7 @@ enum Under {
     Done,
     /// Corrections, errors and what was ruled out.
     Trouble,
-    /// How things stand, and decisions.
+    /// The state of things, and decisions.
     State,
     /// Decisions only.
     Decisions,
@@ -206,7 +207,7 @@ fn bare(line: &str) -> &str {
 }
 
 /// One line below a heading.
-fn item(under: Under, line: &str, is_answered: bool) -> Option<Said> {
+fn item(under: Under, line: &str, is_answered: bool) -> Option<NewItem> {
     let is_tool = line.starts_with("> ");
     let content = bare(line);
     // What was superseded leaves; the ledger's own are put in by code.
@@ -276,15 +277,15 @@ fn item(under: Under, line: &str, is_answered: bool) -> Option<Said> {
     {
         status = Status::Resolved;
     }
-    Some(Said {
+    Some(NewItem {
         status,
         line: Some(content.to_owned()),
-        ..Said::new(entry)
+        ..NewItem::new(entry)
     })
 }
 
 /// Goes on with an item that has several lines.
-fn push_line(said: &mut Said, line: &str) {
+fn push_line(said: &mut NewItem, line: &str) {
     if let Some(text) = said.entry.texts_mut().next() {
         text.push('\n');
         text.push_str(line);
@@ -292,8 +293,8 @@ fn push_line(said: &mut Said, line: &str) {
     said.line = None;
 }
 
-/// The text without the words at its end that say how the matter stands.
-pub(super) fn without_state(text: &str) -> (&str, Status) {
+/// The text without the words at its end that say whether the matter is open.
+fn without_state(text: &str) -> (&str, Status) {
     for end in [" (done)", " (answered)", " (resolved)"] {
         if let Some(text) = text.strip_suffix(end) {
             return (text, Status::Resolved);
@@ -328,7 +329,7 @@ fn decision(text: &str) -> Entry {
     entry_of(Section::KeyDecisions, decision, reason, constraint)
 }
 
-/// The text, and what stands in brackets at its end.
+/// The text, and the part in brackets at its end.
 fn bracketed(text: &str) -> (String, Option<String>) {
     let whole = || (text.to_owned(), None);
     let Some(inner) = text.strip_suffix(')') else {

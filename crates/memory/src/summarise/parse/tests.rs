@@ -1,6 +1,8 @@
 use super::*;
+use crate::document::Status;
+use crate::summarise::answer::{Change, NewItem};
 
-fn brief(said: &[Said]) -> Vec<String> {
+fn brief(said: &[NewItem]) -> Vec<String> {
     said.iter()
         .map(|said| {
             let texts: Vec<&str> = said.entry.texts().collect();
@@ -19,9 +21,11 @@ fn brief(said: &[Said]) -> Vec<String> {
 }
 
 #[track_caller]
-fn check(wanted: Wanted, text: &str, expect: &[&str]) {
+fn check(wanted: AnswerForm, text: &str, expect: &[&str]) {
     match parse(text, wanted) {
-        Ok(Parsed::Whole(said) | Parsed::Additions(said)) => assert_eq!(brief(&said), expect),
+        Ok(AnswerContent::Whole(said) | AnswerContent::Additions(said)) => {
+            assert_eq!(brief(&said), expect)
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -59,7 +63,7 @@ Open:
 > read_file a.py: 40 lines
 - `export.py`";
     check(
-        Wanted::Markdown,
+        AnswerForm::Markdown,
         text,
         &[
             "task: Export as CSV done",
@@ -83,7 +87,7 @@ Open:
 fn headings_of_other_names_are_understood() {
     let text = "Here is the summary:\n\n## Goal\nCSV export\n**Decisions:**\n1. Semicolons, not commas\n### 3. Files\n* export.py (write_rows)\n## Next\nadd a header row\n## Mood\n- calm";
     check(
-        Wanted::Markdown,
+        AnswerForm::Markdown,
         text,
         &[
             "task: CSV export",
@@ -99,7 +103,7 @@ fn headings_of_other_names_are_understood() {
 fn lines_that_go_on_belong_to_their_item() {
     let text = "## Errors & Corrections\n- Error: it broke\n  at line 3\n```\n# not a heading\nmore\n```\n- Error: second";
     check(
-        Wanted::Markdown,
+        AnswerForm::Markdown,
         text,
         &[
             "errors: it broke\nat line 3\n# not a heading\nmore",
@@ -108,38 +112,32 @@ fn lines_that_go_on_belong_to_their_item() {
     );
 }
 
-const OBJECT: &str = r#"{"task":"Export as CSV\nAdd a header row","current_state":"header half done\nDone: export.py writes semicolons","key_decisions":[{"decision":"csv.writer","reason":null,"constraint":"3.8"},{"decision":"Never touch vendor/.","reason":"said by the user","constraint":null}],"eliminated_approaches":[{"approach":"pandas","reason_ruled_out":"slow"}],"open_questions":["which encoding? (answered)"],"next_steps":["add it","(implied) test"],"relevant_tool_results":{"error 1":"E1 → resolved: cast","references":"a.py\nb.py","ls":"3 files"},"compacted_at_turn":7}"#;
-const OBJECT_SAYS: [&str; 14] = [
+const ITEMS: &str = r#"{"items":[{"section":"task","text":"Export as CSV"},{"section":"key_decisions","text":"csv.writer","detail":null,"limit":"3.8","message":4},{"section":"eliminated_approaches","text":"pandas","detail":"slow"},{"section":"next_steps","text":"add it","detail":"explicit"},{"section":"next_steps","text":"test","detail":null},{"section":"errors","text":"E1","detail":"cast"},{"section":"relevant_tool_results","text":"3 files","detail":"ls"},{"section":"references","text":"a.py"}]}"#;
+const ITEMS_SAY: [&str; 8] = [
     "task: Export as CSV",
-    "task: Add a header row",
-    "current_state: header half done",
-    "completed_work: export.py writes semicolons",
     "key_decisions: csv.writer | 3.8",
-    "corrections: Never touch vendor/.",
     "eliminated_approaches: pandas | slow",
-    "open_questions: which encoding? done",
     "next_steps: add it",
     "next_steps: test",
-    "errors: E1 | cast done",
-    "references: a.py",
-    "references: b.py",
+    "errors: E1 | cast",
     "relevant_tool_results: 3 files | ls",
+    "references: a.py",
 ];
 
 #[test]
 fn what_stands_around_the_json_does_not_matter() {
     for text in [
-        OBJECT.to_owned(),
-        format!("```json\n{OBJECT}\n```"),
-        format!("Sure, here is the memory:\n\n{OBJECT}\n\nLet me know!"),
-        format!("<analysis>\nThe user {{wants}} a thing. {{\"task\": 1}}\n</analysis>\n{OBJECT}"),
-        format!("I think so.</think>{OBJECT}"),
-        format!("<thinking a=\"b\">x</thinking>\n<summary>\n{OBJECT}\n</summary>"),
-        format!("{{\"note\": 1}} {OBJECT}"),
-        format!("\u{feff}{OBJECT}"),
+        ITEMS.to_owned(),
+        format!("```json\n{ITEMS}\n```"),
+        format!("Sure, here is the memory:\n\n{ITEMS}\n\nLet me know!"),
+        format!("<analysis>\nThe user {{wants}} a thing. {{\"task\": 1}}\n</analysis>\n{ITEMS}"),
+        format!("I think so.</think>{ITEMS}"),
+        format!("<thinking a=\"b\">x</thinking>\n<summary>\n{ITEMS}\n</summary>"),
+        format!("{{\"note\": 1}} {ITEMS}"),
+        format!("\u{feff}{ITEMS}"),
     ] {
-        for wanted in [Wanted::Object, Wanted::Items, Wanted::Markdown] {
-            check(wanted, &text, &OBJECT_SAYS);
+        for wanted in [AnswerForm::Items, AnswerForm::Markdown] {
+            check(wanted, &text, &ITEMS_SAY);
         }
     }
 }
@@ -147,18 +145,18 @@ fn what_stands_around_the_json_does_not_matter() {
 #[test]
 fn reasoning_is_taken_out_of_markdown() {
     check(
-        Wanted::Markdown,
+        AnswerForm::Markdown,
         "<scratchpad>\n## User Intent\n- wrong\n</scratchpad>\n## User Intent\n- right",
         &["task: right"],
     );
     // Never closed: nothing of it counts.
     assert_eq!(
-        parse("<think>\n## User Intent\n- wrong", Wanted::Markdown),
+        parse("<think>\n## User Intent\n- wrong", AnswerForm::Markdown),
         Err(ParseError::NoStructure)
     );
     // A mark inside of an item is text.
     check(
-        Wanted::Markdown,
+        AnswerForm::Markdown,
         "## User Intent\n- strip <thinking> blocks",
         &["task: strip <thinking> blocks"],
     );
@@ -172,8 +170,8 @@ fn edits_are_read() {
         {"action":"resolve","id":"b","detail":"none"},
         {"action":"supersede","id":"c","by":"d"},
         {"action":"drop","id":"e","reason":"old"}]}"#;
-    let parsed = parse(text, Wanted::Edits).unwrap();
-    let Parsed::Edits(changes) = parsed else {
+    let parsed = parse(text, AnswerForm::Edits).unwrap();
+    let AnswerContent::Edits(changes) = parsed else {
         panic!("{parsed:?}")
     };
     assert_eq!(changes.len(), 5);
@@ -192,17 +190,17 @@ fn edits_are_read() {
 #[test]
 fn a_memory_in_the_place_of_edits_only_adds() {
     assert!(matches!(
-        parse(OBJECT, Wanted::Edits),
-        Ok(Parsed::Additions(_))
+        parse(ITEMS, AnswerForm::Edits),
+        Ok(AnswerContent::Additions(_))
     ));
     assert!(matches!(
-        parse("## Completed Work\n- x", Wanted::Edits),
-        Ok(Parsed::Additions(_))
+        parse("## Completed Work\n- x", AnswerForm::Edits),
+        Ok(AnswerContent::Additions(_))
     ));
 }
 
 #[track_caller]
-fn check_error(wanted: Wanted, text: &str, expect: &str) {
+fn check_error(wanted: AnswerForm, text: &str, expect: &str) {
     let error = parse(text, wanted).unwrap_err();
     assert_eq!(
         match error {
@@ -219,68 +217,58 @@ fn check_error(wanted: Wanted, text: &str, expect: &str) {
 #[test]
 fn the_shape_is_strict() {
     let rows = [
-        (Wanted::Object, r#"{"task":"a"}"#, "."),
+        (AnswerForm::Items, r#"{"task":"a"}"#, "task"),
         (
-            Wanted::Object,
-            r#"{"task":["a"],"current_state":"b"}"#,
-            "task",
+            AnswerForm::Items,
+            r#"{"items":[{"section":"task","text":["a"]}]}"#,
+            "items[0].text",
         ),
         (
-            Wanted::Object,
-            r#"{"task":"a","current_state":"b","next_steps":["x",{"step":1}]}"#,
-            "next_steps[1]",
+            AnswerForm::Items,
+            r#"{"items":[{"section":"task","text":"a","notes":"c"}]}"#,
+            "items[0].notes",
         ),
         (
-            Wanted::Object,
-            r#"{"task":"a","current_state":"b","notes":"c"}"#,
-            "notes",
-        ),
-        (
-            Wanted::Object,
-            r#"{"task":"a","current_state":"b","key_decisions":[{"what":"c"}]}"#,
-            "key_decisions[0].what",
-        ),
-        (
-            Wanted::Items,
+            AnswerForm::Items,
             r#"{"items":[{"section":"moods","text":"a"}]}"#,
             "items[0].section",
         ),
-        (Wanted::Items, r#"{"items":{"a":1}}"#, "items"),
+        (AnswerForm::Items, r#"{"items":{"a":1}}"#, "items"),
         (
-            Wanted::Edits,
+            AnswerForm::Edits,
             r#"{"edits":[{"action":"add","text":"a"}]}"#,
             "edits[0].section",
         ),
         (
-            Wanted::Edits,
+            AnswerForm::Edits,
             r#"{"edits":[{"action":"erase","id":"a"}]}"#,
             "edits[0].action",
         ),
         (
-            Wanted::Edits,
+            AnswerForm::Edits,
             r#"{"edits":[{"action":"replace","text":"a"}]}"#,
             "edits[0].id",
         ),
         (
-            Wanted::Edits,
+            AnswerForm::Edits,
             r#"{"edits":[{"action":"supersede","id":"a"}]}"#,
             "edits[0].by",
         ),
-        (Wanted::Object, r#"{"task":"a","current_st"#, "cut off"),
+        (AnswerForm::Items, r#"{"items":[{"section":"ta"#, "cut off"),
         (
-            Wanted::Edits,
+            AnswerForm::Edits,
             "```json\n{\"edits\":[{\"action\":",
             "cut off",
         ),
-        (Wanted::Object, r#"{"task":"a",}"#, "invalid"),
-        (Wanted::Object, r#"{'task':'a'}"#, "invalid"),
-        (Wanted::Object, "I fixed the test.", "no structure"),
+        (AnswerForm::Items, r#"{"items":[],}"#, "invalid"),
+        (AnswerForm::Items, r#"{'items':[]}"#, "invalid"),
+        (AnswerForm::Items, "I fixed the test.", "no structure"),
         (
-            Wanted::Markdown,
+            AnswerForm::Markdown,
             "I fixed the test.\n- and more",
             "no structure",
         ),
-        (Wanted::Items, "[1, 2]", "no structure"),
+        (AnswerForm::Items, "[1, 2]", "no structure"),
     ];
     for (wanted, text, expect) in rows {
         check_error(wanted, text, expect);
@@ -311,7 +299,7 @@ fn words_for_nothing_say_nothing() {
 proptest::proptest! {
     #[test]
     fn any_text_is_read_or_refused(text in "(\\PC|[\\n{}\\[\\]\",:#*>()-]|<think>|</think>|\"edits\":|\"task\":|## Next){0,80}") {
-        for wanted in [Wanted::Object, Wanted::Items, Wanted::Edits, Wanted::Markdown] {
+        for wanted in [AnswerForm::Items, AnswerForm::Edits, AnswerForm::Markdown] {
             let _ = parse(&text, wanted);
         }
     }

@@ -3,17 +3,17 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{Ground, Made, item_of};
+use super::{Ground, RepairedMemory, item_of};
 use crate::document::{Entry, Item, Memory, Origin};
 use crate::render::markdown::date;
-use crate::summarise::outcome::{Finding, TakenOut};
+use crate::summarise::outcome::{Finding, Flaw};
 use crate::summarise::source::PATTERN_BYTES_MIN;
 use crate::update::folded;
 use crate::verify::{RELATIVE_TO, Unsupported, verify};
 
-/// Checks every item that a model wrote or changed. Where one says something that nobody said, the sentence that does
+/// Checks every item that a model wrote or changed. Where one says something that is not in the conversation, the sentence that does
 /// so is taken out, or the item, if nothing is left of it; one that was changed is what it was before.
-pub(in crate::summarise) fn check(mut made: Made, ground: &Ground<'_>) -> Made {
+pub(in crate::summarise) fn check(mut made: RepairedMemory, ground: &Ground<'_>) -> RepairedMemory {
     let known: HashMap<&str, &Item> = ground
         .draft
         .items
@@ -65,9 +65,9 @@ pub(in crate::summarise) fn check(mut made: Made, ground: &Ground<'_>) -> Made {
             // Other words for something that stood there: the old ones were true.
             item_of(ground.base, &id).cloned()
         });
-        let quotes = wrong.quotes.iter().map(|_| TakenOut::InventedQuote);
+        let quotes = wrong.quotes.iter().map(|_| Flaw::InventedQuote);
         let unsupported = wrong.unsupported.iter().cloned();
-        for why in unsupported.map(TakenOut::Unsupported).chain(quotes) {
+        for why in unsupported.map(Flaw::Unsupported).chain(quotes) {
             made.findings.push(Finding::TakenOut {
                 id: id.clone(),
                 section,
@@ -201,7 +201,7 @@ fn dates(ground: &Ground<'_>) -> String {
     text
 }
 
-/// Passages in quotation marks that nobody said, with the item that has them.
+/// Passages in quotation marks that are not in the conversation, with the item that has them.
 fn invented_quotes(suspects: &Memory, ground: &Ground<'_>) -> Vec<(String, String)> {
     let mut claimed: Vec<(String, String, Vec<String>)> = Vec::new();
     for item in &suspects.items {
@@ -254,7 +254,7 @@ fn invented_quotes(suspects: &Memory, ground: &Ground<'_>) -> Vec<(String, Strin
         .collect()
 }
 
-/// The passages of a text that stand in quotation marks and are long enough to be a quotation.
+/// The passages of a text that are in quotation marks and are long enough to be a quotation.
 fn quotes(text: &str) -> Vec<&str> {
     const WORDS_MIN: usize = 3;
     const MARKS: [(char, char); 6] = [

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{Ground, Made, insert, item_of, put_in_ledger};
+use super::{Ground, RepairedMemory, insert, item_of, put_in_ledger};
 use crate::document::{Entry, Item, Memory, Origin, Section, Status};
 use crate::render::markdown::{Heading, heading_lines, item_lines, render};
-use crate::summarise::outcome::{Finding, PutBack};
+use crate::summarise::outcome::{Finding, Gap};
 use crate::update::{self, folded};
 use crate::verify::identifiers;
 
@@ -14,24 +14,24 @@ use crate::verify::identifiers;
 pub(in crate::summarise) struct Room {
     /// The most that the memory may have, tokens.
     pub(in crate::summarise) tokens_max: usize,
-    /// What the memory stands for, tokens. It is to be smaller than that.
+    /// What the memory covers, tokens. It is to be smaller than that.
     pub(in crate::summarise) covered_tokens: usize,
 }
 
 /// Completes the ledger, puts back from the draft what is missing while there is room, takes secrets out, and leaves out
 /// what is too much.
 pub(in crate::summarise) fn complete(
-    mut made: Made,
+    mut made: RepairedMemory,
     prior: Option<&Memory>,
     room: Room,
     ground: &Ground<'_>,
-) -> Made {
+) -> RepairedMemory {
     let draft = ground.draft;
     for id in put_in_ledger(&mut made.memory, prior, draft) {
         made.findings.push(Finding::PutBack {
             id,
             section: Section::Corrections,
-            why: PutBack::Ledger,
+            why: Gap::Ledger,
         });
     }
     let tokens_max = room
@@ -77,8 +77,8 @@ pub(in crate::summarise) fn complete(
     made
 }
 
-/// The memory is to be smaller than what it stands for, but never so small that the ledger and the latest request have
-/// no place: whether it is worth having at all is decided by whoever adopts it.
+/// The memory is to be smaller than what it covers, but never so small that the ledger and the latest request have
+/// no place: whether it is worth having at all is decided where it is adopted.
 fn smallest_cap(memory: &Memory, room: Room, ground: &Ground<'_>) -> usize {
     let mut least = Memory {
         items: memory.section(Section::Corrections).cloned().collect(),
@@ -93,7 +93,7 @@ fn smallest_cap(memory: &Memory, room: Room, ground: &Ground<'_>) -> usize {
 /// Words of the user are short if they take at most this part of a memory.
 const SHORT_PART: usize = 16;
 
-fn put_back(made: &mut Made, tokens_max: usize, ground: &Ground<'_>) {
+fn put_back(made: &mut RepairedMemory, tokens_max: usize, ground: &Ground<'_>) {
     let draft = ground.draft;
     let mut room = tokens_max.saturating_sub((ground.count)(&render(&made.memory)));
     let mut there = There::new(&made.memory);
@@ -115,7 +115,7 @@ fn put_back(made: &mut Made, tokens_max: usize, ground: &Ground<'_>) {
             cost += (ground.count)(&heading_lines(heading));
         }
         // The latest request and short words of the user have their place: what weighs less leaves for them.
-        let is_due = why == PutBack::LatestRequest
+        let is_due = why == Gap::LatestRequest
             || item.origin == Origin::User && cost <= tokens_max / SHORT_PART;
         if cost > room && !is_due {
             continue;
@@ -132,21 +132,21 @@ fn put_back(made: &mut Made, tokens_max: usize, ground: &Ground<'_>) {
 }
 
 /// What of the draft should not be missing, the most important first.
-fn candidates(draft: &Memory) -> Vec<(&Item, PutBack)> {
+fn candidates(draft: &Memory) -> Vec<(&Item, Gap)> {
     let mut candidates = Vec::new();
     let is_open = |item: &&Item| item.status == Status::Active;
     candidates.extend(latest_request(draft));
     candidates.extend(
         draft
             .section(Section::CurrentState)
-            .map(|item| (item, PutBack::State)),
+            .map(|item| (item, Gap::State)),
     );
     let errors = || draft.section(Section::Errors);
-    candidates.extend(errors().filter(is_open).map(|item| (item, PutBack::Error)));
+    candidates.extend(errors().filter(is_open).map(|item| (item, Gap::Error)));
     candidates.extend(
         errors()
             .filter(|item| item.status == Status::Resolved)
-            .map(|item| (item, PutBack::Error)),
+            .map(|item| (item, Gap::Error)),
     );
     for section in [
         Section::Task,
@@ -158,19 +158,19 @@ fn candidates(draft: &Memory) -> Vec<(&Item, PutBack)> {
         // The newest first: there may not be room for all.
         let mut items: Vec<&Item> = draft.section(section).collect();
         items.reverse();
-        candidates.extend(items.into_iter().map(|item| (item, PutBack::Identifier)));
+        candidates.extend(items.into_iter().map(|item| (item, Gap::Identifier)));
     }
     candidates
 }
 
 /// The last request that is open, or the last at all.
-fn latest_request(draft: &Memory) -> Option<(&Item, PutBack)> {
+fn latest_request(draft: &Memory) -> Option<(&Item, Gap)> {
     let requests = || draft.section(Section::Task);
     requests()
         .filter(|item| item.status == Status::Active)
         .last()
         .or_else(|| requests().last())
-        .map(|item| (item, PutBack::LatestRequest))
+        .map(|item| (item, Gap::LatestRequest))
 }
 
 /// What a memory says already.
@@ -203,12 +203,12 @@ impl There {
         }
     }
 
-    fn misses(&self, item: &Item, why: PutBack) -> bool {
+    fn misses(&self, item: &Item, why: Gap) -> bool {
         let says = || self.text.contains(&folded(item.entry.text()));
         match why {
-            PutBack::State => !self.has_state,
-            PutBack::Ledger | PutBack::LatestRequest | PutBack::Error => !says(),
-            PutBack::Identifier => item
+            Gap::State => !self.has_state,
+            Gap::Ledger | Gap::LatestRequest | Gap::Error => !says(),
+            Gap::Identifier => item
                 .entry
                 .texts()
                 .flat_map(identifiers)

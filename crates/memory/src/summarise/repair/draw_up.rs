@@ -2,24 +2,25 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Ground, Made, item_of};
+use super::{Ground, RepairedMemory, item_of};
 use crate::document::{Entry, Item, Memory, Origin, Provenance, Requested, Section, Status};
 use crate::render::restoring;
-use crate::summarise::Unfit;
+use crate::summarise::answer::{AnswerContent, Change, NewItem};
 use crate::summarise::guard::{in_place_of_an_answer, words};
-use crate::summarise::outcome::{Finding, TakenOut};
-use crate::summarise::parse::{Change, Parsed, Said, entry_of, line_of, says_something};
+use crate::summarise::outcome::{Finding, Flaw};
+use crate::summarise::parse::{entry_of, line_of, says_something};
+use crate::summarise::reason::Fault;
 use crate::summarise::source::Places;
 use crate::summarise::transcript::is_hidden;
 use crate::update::{self, Edit, folded, free_id};
 
 /// Makes a memory of what the model said.
-pub(in crate::summarise) fn draw_up(parsed: Parsed, ground: &Ground<'_>) -> Made {
+pub(in crate::summarise) fn draw_up(parsed: AnswerContent, ground: &Ground<'_>) -> RepairedMemory {
     let drawer = Drawer::new(ground);
     match parsed {
-        Parsed::Whole(said) => drawer.whole(said),
-        Parsed::Additions(said) => drawer.additions(said),
-        Parsed::Edits(changes) => drawer.edits(changes),
+        AnswerContent::Whole(said) => drawer.whole(said),
+        AnswerContent::Additions(said) => drawer.additions(said),
+        AnswerContent::Edits(changes) => drawer.edits(changes),
     }
 }
 
@@ -91,12 +92,12 @@ impl<'a> Drawer<'a> {
     }
 
     /// The memory is what the answer says: what it repeats stays as it was, what it leaves out goes.
-    fn whole(mut self, said: Vec<Said>) -> Made {
+    fn whole(mut self, said: Vec<NewItem>) -> RepairedMemory {
         let ground = self.ground;
         let mut items: Vec<Item> = self.items(said);
         items.extend(ground.base.section(Section::Corrections).cloned());
         items.sort_by_key(|item| item.entry.section());
-        Made {
+        RepairedMemory {
             memory: Memory {
                 version: ground.draft.version,
                 items,
@@ -108,7 +109,7 @@ impl<'a> Drawer<'a> {
     }
 
     /// The answer may hold only what is new.
-    fn additions(mut self, said: Vec<Said>) -> Made {
+    fn additions(mut self, said: Vec<NewItem>) -> RepairedMemory {
         let ground = self.ground;
         let mut items = self.items(said);
         items.sort_by_key(|item| item.entry.section());
@@ -118,14 +119,14 @@ impl<'a> Drawer<'a> {
         };
         let mut memory = update::merge(ground.base, fresh);
         memory.version = ground.draft.version;
-        Made {
+        RepairedMemory {
             memory,
             given_up: HashSet::new(),
             findings: self.findings,
         }
     }
 
-    fn edits(mut self, changes: Vec<Change>) -> Made {
+    fn edits(mut self, changes: Vec<Change>) -> RepairedMemory {
         let ground = self.ground;
         let texts: Vec<String> = changes.iter().map(|change| self.words_of(change)).collect();
         let places = self.places(&texts);
@@ -160,7 +161,7 @@ impl<'a> Drawer<'a> {
                         continue;
                     };
                     let entry = self.replaced(old, text, detail, limit);
-                    if let Some(why) = self.not_to_be(&entry, place) {
+                    if let Some(why) = self.reason_to_drop(&entry, place) {
                         self.take_out(old.id.clone(), entry.section(), why, true);
                         continue;
                     }
@@ -195,7 +196,7 @@ impl<'a> Drawer<'a> {
         given_up.retain(|id| {
             item_of(&memory, id).is_none_or(|item| matches!(item.status, Status::SupersededBy(_)))
         });
-        Made {
+        RepairedMemory {
             memory,
             given_up,
             findings: self.findings,
@@ -203,10 +204,10 @@ impl<'a> Drawer<'a> {
     }
 
     /// Items for what was said, those that are known as they are.
-    fn items(&mut self, said: Vec<Said>) -> Vec<Item> {
+    fn items(&mut self, said: Vec<NewItem>) -> Vec<Item> {
         enum Slot {
             Known(Item),
-            New(Said),
+            New(NewItem),
         }
         let mut slots = Vec::with_capacity(said.len());
         let mut ids: HashSet<String> = HashSet::new();
@@ -257,7 +258,7 @@ impl<'a> Drawer<'a> {
         items
     }
 
-    fn is_in_ledger(&self, said: &Said) -> bool {
+    fn is_in_ledger(&self, said: &NewItem) -> bool {
         self.ledger.contains(&folded(said.entry.text()))
             || said
                 .line
@@ -265,7 +266,7 @@ impl<'a> Drawer<'a> {
                 .is_some_and(|line| self.ledger.contains(&folded(line)))
     }
 
-    fn known_as(&self, said: &Said) -> Option<usize> {
+    fn known_as(&self, said: &NewItem) -> Option<usize> {
         let by_line = said.line.as_ref().and_then(|line| self.by_line.get(line));
         by_line
             .or_else(|| self.by_text.get(&matter(&said.entry)))
@@ -274,7 +275,7 @@ impl<'a> Drawer<'a> {
     }
 
     /// A known item with what the answer knows beyond it.
-    fn told_more(&self, item: Item, said: Said) -> Item {
+    fn told_more(&self, item: Item, said: NewItem) -> Item {
         let mut told = item.clone();
         // Of a line of Markdown that is repeated word for word there is nothing to learn.
         if said.line.is_some() && said.line.as_deref() == Some(line_of(&item).as_str()) {
@@ -324,8 +325,8 @@ impl<'a> Drawer<'a> {
         told
     }
 
-    /// An item that was not there before; its id is not set. `None` if it cannot stand.
-    fn new_item(&mut self, said: Said, place: Places) -> Option<Item> {
+    /// An item that was not there before; its id is not set. `None` if it is refused.
+    fn new_item(&mut self, said: NewItem, place: Places) -> Option<Item> {
         let version = self.ground.draft.version;
         let mut entry = said.entry;
         for text in entry.texts_mut() {
@@ -343,9 +344,9 @@ impl<'a> Drawer<'a> {
                 entry_of(Section::Errors, text, None, None)
             } else {
                 let why = if place.in_tool.is_some() {
-                    TakenOut::ToolAsksForIt
+                    Flaw::ToolAsksForIt
                 } else {
-                    TakenOut::LedgerIsClosed
+                    Flaw::LedgerIsClosed
                 };
                 self.take_out(String::new(), Section::Corrections, why, false);
                 return None;
@@ -354,7 +355,7 @@ impl<'a> Drawer<'a> {
         if self.ledger.contains(&folded(entry.text())) {
             return None;
         }
-        if let Some(why) = self.not_to_be(&entry, place) {
+        if let Some(why) = self.reason_to_drop(&entry, place) {
             self.take_out(String::new(), entry.section(), why, false);
             return None;
         }
@@ -406,12 +407,12 @@ impl<'a> Drawer<'a> {
         })
     }
 
-    /// Why an entry must not stand, if so.
-    fn not_to_be(&self, entry: &Entry, place: Places) -> Option<TakenOut> {
+    /// Why an entry is refused, if it is.
+    fn reason_to_drop(&self, entry: &Entry, place: Places) -> Option<Flaw> {
         let text = entry.text();
         let is_said = place.in_user || place.in_assistant.is_some() || place.in_tool.is_some();
-        if !is_said && in_place_of_an_answer(text) == Some(Unfit::ErrorText) {
-            return Some(TakenOut::ErrorText);
+        if !is_said && in_place_of_an_answer(text) == Some(Fault::ErrorText) {
+            return Some(Flaw::ErrorText);
         }
         let section = entry.section();
         // A step is often asked for in the middle of what a tool says; the user's words make it the user's.
@@ -423,16 +424,16 @@ impl<'a> Drawer<'a> {
             && !place.in_user
             && place.in_assistant.is_none()
         {
-            return Some(TakenOut::ToolAsksForIt);
+            return Some(Flaw::ToolAsksForIt);
         }
         if section == Section::NextSteps && self.is_answered(text) {
-            return Some(TakenOut::Answered);
+            return Some(Flaw::Answered);
         }
         None
     }
 
     fn is_answered(&self, step: &str) -> bool {
-        /// Shorter requests ("go on") stand in too many steps.
+        /// Shorter requests ("go on") occur in too many steps.
         const REQUEST_BYTES_MIN: usize = 12;
         let step = folded(step);
         let step = step.trim_end_matches(['.', '!', '?', '。']);
@@ -504,7 +505,7 @@ impl<'a> Drawer<'a> {
         self.ground.redaction.redact(own.trim()).into_owned()
     }
 
-    fn take_out(&mut self, id: String, section: Section, why: TakenOut, is_rest_kept: bool) {
+    fn take_out(&mut self, id: String, section: Section, why: Flaw, is_rest_kept: bool) {
         self.findings.push(Finding::TakenOut {
             id,
             section,

@@ -3,10 +3,11 @@ use std::sync::Arc;
 use throughline_transcript::message::{Block, Message, Role};
 
 use super::*;
-use crate::document::{Cover, Entry, Origin, Section, Status};
+use crate::document::{Cover, Origin, Section, Status};
 use crate::render::markdown;
-use crate::summarise::outcome::TakenOut;
-use crate::summarise::parse::{Wanted, parse};
+use crate::summarise::answer::AnswerForm;
+use crate::summarise::outcome::Flaw;
+use crate::summarise::parse::parse;
 use crate::testing::{entry, item, memory};
 
 fn messages() -> Vec<Message> {
@@ -70,7 +71,7 @@ fn draft() -> Memory {
 }
 
 /// What becomes of an answer: the memory as Markdown without its first line, and the findings.
-fn repaired(answer: &str, wanted: Wanted, tokens_max: usize) -> (String, Vec<Finding>) {
+fn repaired(answer: &str, wanted: AnswerForm, tokens_max: usize) -> (String, Vec<Finding>) {
     let messages = messages();
     let redaction = Redaction::Embedded;
     let source = Source::new(&messages, 0, &redaction);
@@ -119,7 +120,7 @@ fn edits_change_what_they_name_and_the_rest_is_completed() {
         id(Section::CompletedWork, WORK),
         id(Section::Corrections, "Never touch vendor/."),
     );
-    let (shown, findings) = repaired(&answer, Wanted::Edits, 1_000);
+    let (shown, findings) = repaired(&answer, AnswerForm::Edits, 1_000);
     insta::assert_snapshot!(shown, @"
     ## User Intent
     Answered:
@@ -149,18 +150,18 @@ fn other_words_with_something_invented_in_them_are_taken_back() {
         r#"{{"edits":[{{"action":"replace","id":"{}","text":"The port is 9999"}}]}}"#,
         id(Section::CompletedWork, WORK)
     );
-    let (shown, findings) = repaired(&answer, Wanted::Edits, 1_000);
+    let (shown, findings) = repaired(&answer, AnswerForm::Edits, 1_000);
     assert!(shown.contains(WORK) && !shown.contains("9999"), "{shown}");
     assert!(matches!(
         &findings[0],
         Finding::TakenOut {
-            why: TakenOut::Unsupported(_),
+            why: Flaw::Unsupported(_),
             is_rest_kept: true,
             ..
         }
     ));
     let answer = answer.replace("The port is 9999", "The port is 8431 for everything now");
-    let (shown, _) = repaired(&answer, Wanted::Edits, 1_000);
+    let (shown, _) = repaired(&answer, AnswerForm::Edits, 1_000);
     assert!(
         shown.contains("- The port is 8431 for everything now\n"),
         "{shown}"
@@ -184,19 +185,9 @@ fn a_whole_memory_keeps_the_ids_of_what_it_repeats() {
         count: &count,
     };
     let answer = markdown::render(&draft);
-    let made = draw_up(parse(&answer, Wanted::Markdown).unwrap(), &ground);
+    let made = draw_up(parse(&answer, AnswerForm::Markdown).unwrap(), &ground);
     assert_eq!(made.memory.items, draft.items, "{answer}");
     assert!(made.findings.is_empty());
-    let answer = crate::render::object::render(&draft);
-    let made = draw_up(parse(&answer, Wanted::Object).unwrap(), &ground);
-    let texts = |memory: &Memory| -> Vec<(String, Entry)> {
-        memory
-            .items
-            .iter()
-            .map(|item| (item.id.clone(), item.entry.clone()))
-            .collect()
-    };
-    assert_eq!(texts(&made.memory), texts(&draft), "{answer}");
 }
 
 #[test]
@@ -205,7 +196,7 @@ fn with_little_room_the_rules_and_the_request_stay() {
         .map(|n| format!("- The flag was renamed with step {} of the port\n", n % 90))
         .collect();
     let answer = format!("## Completed Work\n{work}");
-    let (shown, findings) = repaired(&answer, Wanted::Markdown, 90);
+    let (shown, findings) = repaired(&answer, AnswerForm::Markdown, 90);
     assert!(shown.contains("Never touch vendor/."), "{shown}");
     assert!(
         shown.contains("Rename the flag --fast to --quick."),
@@ -222,7 +213,7 @@ fn with_little_room_the_rules_and_the_request_stay() {
 fn a_cap_below_the_ledger_is_reported() {
     let (_, findings) = repaired(
         "## Completed Work\n- The flag was renamed",
-        Wanted::Markdown,
+        AnswerForm::Markdown,
         20,
     );
     assert!(

@@ -17,7 +17,7 @@ fn blank_and_skeleton_are_refused_and_the_third_answer_counts() {
     );
     assert_eq!(
         outcome.made_by,
-        MadeBy::Model {
+        Maker::Model {
             slot: ModelSlot::Main,
             attempts: 3
         }
@@ -96,7 +96,7 @@ fn a_tool_call_is_thrown_away_and_the_model_told_so() {
     let good = "## Goal\nfix t_order\n## Done\npasses now\n## Next\nrun 50 times";
     let (outcome, asks) = play(order(&messages), vec![calls.into(), good.into()]);
     assert!(user_text(&asks[1]).contains("No tools are available"));
-    assert!(matches!(outcome.made_by, MadeBy::Model { attempts: 2, .. }));
+    assert!(matches!(outcome.made_by, Maker::Model { attempts: 2, .. }));
     let shown = text_of(&outcome.memory);
     assert!(
         shown.contains("passes now") && !shown.contains("I run it"),
@@ -278,7 +278,7 @@ fn the_other_model_has_its_turn_even_after_one_attempt() {
     order.has_fallback = true;
     let (outcome, asks) = play(order, vec!["no".into(), GOOD.into()]);
     assert_eq!(asks[1].slot, ModelSlot::Fallback);
-    assert!(matches!(outcome.made_by, MadeBy::Model { .. }));
+    assert!(matches!(outcome.made_by, Maker::Model { .. }));
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn a_model_that_asks_for_a_long_wait_is_not_waited_for() {
     let (outcome, asks) = play(with_other, vec![full(), GOOD.into()]);
     let asked: Vec<_> = asks.iter().map(|ask| (ask.slot, ask.wait_ms)).collect();
     assert_eq!(asked, [(ModelSlot::Main, 0), (ModelSlot::Fallback, 0)]);
-    assert!(matches!(outcome.made_by, MadeBy::Model { .. }));
+    assert!(matches!(outcome.made_by, Maker::Model { .. }));
 }
 
 #[test]
@@ -360,11 +360,7 @@ fn after_the_end_nothing_changes() {
 
 #[test]
 fn a_schema_goes_with_json_only() {
-    for (form, has_schema) in [
-        (Form::Object, true),
-        (Form::Document, true),
-        (Form::Markdown, false),
-    ] {
+    for (form, has_schema) in [(Form::Document, true), (Form::Markdown, false)] {
         for is_structured in [false, true] {
             let job = Job::new(Order {
                 form,

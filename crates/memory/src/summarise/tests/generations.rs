@@ -51,7 +51,7 @@ fn ten_passes_of_a_model_that_only_appends() {
             Answer::finished(format!("{before}\n## Completed Work\n{added}")).into()
         });
         assert!(
-            matches!(outcome.made_by, MadeBy::Model { .. }),
+            matches!(outcome.made_by, Maker::Model { .. }),
             "{:?}",
             outcome.made_by
         );

@@ -76,7 +76,7 @@ fn what_does_not_fit_is_read_in_parts_and_all_of_it() {
     });
     assert!(asks.len() > 2, "{}", asks.len());
     assert_eq!(outcome.parts as usize, asks.len());
-    assert!(matches!(outcome.made_by, MadeBy::Model { .. }));
+    assert!(matches!(outcome.made_by, Maker::Model { .. }));
     let words = words_in(&asks.iter().collect::<Vec<_>>());
     for number in 0..3_000 {
         assert_eq!(words.get(&format!("w{number:05}")), Some(&1), "{number}");
@@ -110,7 +110,7 @@ fn an_overflow_halves_the_part_and_nothing_is_lost() {
         echo(ask)
     });
     assert!(asks.len() > answered.len());
-    assert!(matches!(outcome.made_by, MadeBy::Model { .. }));
+    assert!(matches!(outcome.made_by, Maker::Model { .. }));
     let words = words_in(&answered.iter().collect::<Vec<_>>());
     assert_eq!(words.len(), 3_000);
     assert!(words.values().all(|times| *times == 1));
@@ -229,7 +229,7 @@ fn a_live_request_that_does_not_fit_is_read_in_parts() {
             .iter()
             .all(|ask| matches!(ask.request, Request::Own { .. }))
     );
-    assert!(outcome.parts > 1 && matches!(outcome.made_by, MadeBy::Model { .. }));
+    assert!(outcome.parts > 1 && matches!(outcome.made_by, Maker::Model { .. }));
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn another_model_gets_a_request_of_its_own() {
     ));
     assert!(matches!(
         outcome.made_by,
-        MadeBy::Model {
+        Maker::Model {
             slot: ModelSlot::Fallback,
             ..
         }

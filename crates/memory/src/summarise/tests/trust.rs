@@ -43,14 +43,14 @@ fn work() -> Vec<Message> {
 }
 
 #[track_caller]
-fn after(answer: &str) -> (Outcome, String) {
+fn after(answer: &str) -> (JobOutcome, String) {
     let order = order(&work());
     let (outcome, _) = play(
         order.clone(),
         vec![answer.into(), answer.into(), answer.into()],
     );
     assert!(
-        matches!(outcome.made_by, MadeBy::Model { .. }),
+        matches!(outcome.made_by, Maker::Model { .. }),
         "{:?}",
         outcome.made_by
     );
@@ -109,7 +109,7 @@ fn the_model_cannot_write_to_the_ledger() {
     assert!(outcome.findings.iter().any(|finding| matches!(
         finding,
         Finding::TakenOut {
-            why: TakenOut::LedgerIsClosed,
+            why: Flaw::LedgerIsClosed,
             ..
         }
     )));
@@ -162,7 +162,7 @@ fn what_is_missing_is_put_back() {
     ] {
         assert!(shown.contains(needed), "{needed}: {shown}");
     }
-    let why: Vec<PutBack> = outcome
+    let why: Vec<Gap> = outcome
         .findings
         .iter()
         .filter_map(|finding| match finding {
@@ -170,7 +170,7 @@ fn what_is_missing_is_put_back() {
             _ => None,
         })
         .collect();
-    assert!(why.contains(&PutBack::LatestRequest), "{why:?}");
+    assert!(why.contains(&Gap::LatestRequest), "{why:?}");
 }
 
 #[test]
@@ -320,7 +320,7 @@ proptest! {
     #[test]
     fn whatever_a_model_says_the_ledger_is_complete_and_the_size_kept(
         replies in proptest::collection::vec(any_reply(), 1..6),
-        form in prop::sample::select(vec![Form::Object, Form::Document, Form::Markdown]),
+        form in prop::sample::select(vec![Form::Document, Form::Markdown]),
         style in prop::sample::select(vec![Style::Forked, Style::PrefixSharing]),
         has_prior in any::<bool>(),
         memory_tokens_max in prop::sample::select(vec![160_usize, 300, 1_000]),

@@ -10,16 +10,9 @@ use std::collections::{HashMap, HashSet};
 use crate::cues::Claim;
 use crate::document::{Entry, Origin, Provenance};
 
-use super::Extractor;
-use super::pack::Packing;
-use super::person::SUPERSEDES_MIN;
-
-/// A sentence of the person that is neither a question nor small talk nor an entry of the ledger.
-pub(super) struct Said {
-    pub(super) message: usize,
-    pub(super) at_ms: Option<i64>,
-    pub(super) text: String,
-}
+use super::Packing;
+use crate::extract::person::SUPERSEDES_MIN;
+use crate::extract::{Extractor, Remark};
 
 /// Sentences beyond this are talk about a topic, bytes.
 const SENTENCE_BYTES_MAX: usize = 200;
@@ -30,8 +23,8 @@ const WORDS_MIN: usize = 3;
 
 impl Packing<'_> {
     /// Adds the sentences that say most, within `share` tokens.
-    pub(super) fn said(&mut self, mut share: usize) {
-        let said = &self.extractor.said;
+    pub(super) fn remarks(&mut self, mut share: usize) {
+        let said = &self.extractor.remarks;
         let mut count: HashMap<String, u32> = HashMap::new();
         for word in said.iter().flat_map(|said| words(&said.text)) {
             *count.entry(word).or_default() += 1;
@@ -61,7 +54,7 @@ impl Packing<'_> {
         order.sort_unstable();
         for (_, _, index) in order.into_iter().take(SENTENCES_MAX) {
             let extractor = self.extractor;
-            let said = &extractor.said[index];
+            let said = &extractor.remarks[index];
             if share == 0 || extractor.is_overtaken(said) {
                 continue;
             }
@@ -79,7 +72,7 @@ impl Packing<'_> {
 
 impl Extractor<'_> {
     /// Whether an entry of the ledger that came later takes the sentence's place.
-    fn is_overtaken(&self, said: &Said) -> bool {
+    fn is_overtaken(&self, said: &Remark) -> bool {
         let claim = Claim::of(&said.text);
         let later = self
             .ledger

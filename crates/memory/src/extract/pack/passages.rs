@@ -1,7 +1,7 @@
 //! The lines of a transcript that bring most for their size.
 //!
-//! A passage is a line, a part of it or a few lines, with the names that stand in it. What it is worth is how likely the
-//! rest of the session needs those names, and whether enough words stand around them for a reader to know what they
+//! A passage is a line, a part of it or a few lines, with the names in it. What it is worth is how likely the
+//! rest of the session needs those names, and whether enough words surround them for a reader to know what they
 //! are.
 
 use std::borrow::Cow;
@@ -12,15 +12,15 @@ use std::sync::Arc;
 
 use crate::document::{Entry, Origin, Provenance};
 
-use super::identifiers;
-use super::names::Class;
-use super::pack::{Packing, excerpt};
+use super::super::identifiers;
+use super::super::names::Class;
+use super::{Packing, excerpt};
 
 /// Names that passages are looked for, per 1,000 tokens of the limit.
 const NAMES_PER_THOUSAND: usize = 180;
-/// Words that must stand around a name for it to be understood.
+/// Words that must surround a name for it to be understood.
 const CONTEXT_WORDS: usize = 3;
-/// How near they must stand, bytes.
+/// How near they must be, bytes.
 const CONTEXT_BYTES: usize = 170;
 /// What the words around a name are worth, as a part of what the name is worth.
 const CONTEXT_WORTH: f32 = 0.45;
@@ -29,25 +29,25 @@ const FOCUS_WORTH: f32 = 2.0;
 /// Lines with words of the focus that are considered.
 const FOCUS_LINES_MAX: usize = 400;
 
-/// What may stand in one entry made of passages from one source, bytes.
+/// Size limit of an entry made of passages from one source, bytes.
 const GROUP_BYTES_MAX: usize = 4000;
 /// Between passages of one source.
 const BETWEEN: &str = " · ";
 
-/// Where a passage stands: which surroundings, and which part of them.
+/// Where a passage is: which surroundings, and which part of them.
 type Place = (usize, Range<usize>);
-/// A passage, and where it stands.
-type Placed = (Place, Arc<Candidate>);
+/// A passage, and where it is.
+type PlacedCandidate = (Place, Arc<Candidate>);
 
 /// Passages that were looked at before, so that one more message costs time for what is new.
 #[derive(Default)]
-pub(super) struct Prepared {
+pub(in crate::extract) struct Preparation {
     basis: Basis,
     /// By line and name.
-    passages: HashMap<(u32, u32), Vec<Placed>>,
+    passages: HashMap<(u32, u32), Vec<PlacedCandidate>>,
 }
 
-/// What a passage was judged by: with another basis all are looked at anew, so that a memory never depends on which
+/// What a passage was judged by: with another basis all are judged again, so that a memory never depends on which
 /// memories were asked for before.
 #[derive(Default, PartialEq)]
 struct Basis {
@@ -83,7 +83,7 @@ struct Passage {
 /// The passages that were taken from tool results.
 #[derive(Default)]
 pub(super) struct Groups {
-    /// By the text that they stand in.
+    /// By the text that contains them.
     groups: HashMap<u32, Group>,
     /// From which text each was taken, in order.
     taken: Vec<u32>,
@@ -158,7 +158,7 @@ impl Packing<'_> {
                     .or_insert_with(|| self.group(source));
                 group.candidates.push(index);
             }
-            heap.push(Ranked {
+            heap.push(RankedPassage {
                 ratio: self.gain(&candidate.names, candidate.focus) / candidate.cost as f32,
                 index,
             });
@@ -166,7 +166,7 @@ impl Packing<'_> {
         while let Some(ranked) = heap.pop() {
             let candidate = &candidates[ranked.index];
             let group = groups.get(&candidate.text);
-            // A single passage stands by itself; from the second on it is said what they come from.
+            // A single passage needs no source line; from the second on, the source is named.
             let opens = group.is_some_and(|group| group.passages.len() == 1);
             let mut gain = self.gain(&candidate.names, candidate.focus);
             let mut cost = candidate.cost;
@@ -183,7 +183,7 @@ impl Packing<'_> {
             if heap.peek().is_some_and(|next| next.ratio > ratio) {
                 if ratio < ranked.ratio {
                     let index = ranked.index;
-                    heap.push(Ranked { ratio, index });
+                    heap.push(RankedPassage { ratio, index });
                 }
                 continue;
             }
@@ -192,15 +192,11 @@ impl Packing<'_> {
                 self.add_passage(candidate);
                 continue;
             };
-            for (name, state) in
-                candidate
-                    .names
-                    .iter()
-                    .chain(if opens { &group.names } else { &[][..] })
-            {
-                self.covered[*name] = self.covered[*name].max(*state);
+            self.cover(&candidate.names);
+            if opens {
+                self.cover(&group.names);
             }
-            self.left -= cost;
+            self.spend(cost);
             group.bytes += candidate.line.len() + BETWEEN.len();
             group.passages.push(Passage {
                 start: candidate.start,
@@ -213,7 +209,7 @@ impl Packing<'_> {
                     let candidate = &candidates[index];
                     let ratio =
                         self.gain(&candidate.names, candidate.focus) / candidate.cost as f32;
-                    heap.push(Ranked { ratio, index });
+                    heap.push(RankedPassage { ratio, index });
                 }
             }
         }
@@ -223,7 +219,7 @@ impl Packing<'_> {
         let key = excerpt(&self.clean(&self.extractor.sources[source as usize]), 90);
         let line = format!("> {key}:\n");
         Group {
-            cost: (self.limit.count)(&line),
+            cost: self.cost(&line),
             names: self.names_in(&line),
             key,
             bytes: 0,
@@ -278,7 +274,7 @@ impl Packing<'_> {
         }
         order.sort_by(by_need);
         let mut prepared = self.extractor.prepared.borrow_mut();
-        let unit = (self.limit.count)(PROBE);
+        let unit = self.cost(PROBE);
         let basis = Basis {
             unit,
             root: self.root.clone(),
@@ -286,7 +282,7 @@ impl Packing<'_> {
             focus: self.focus.clone(),
         };
         if prepared.basis != basis {
-            *prepared = Prepared {
+            *prepared = Preparation {
                 basis,
                 passages: HashMap::new(),
             };
@@ -313,14 +309,14 @@ impl Packing<'_> {
         candidates
     }
 
-    /// The passages around a name in one of its lines, with where they stand.
+    /// The passages around a name in one of its lines, with their places.
     fn passages<'t>(
         &'t self,
         name: usize,
         index: u32,
         texts: &mut HashMap<u32, Cow<'t, str>>,
         lines: &mut HashMap<u32, [Surroundings; SURROUNDINGS.len()]>,
-    ) -> Vec<Placed> {
+    ) -> Vec<PlacedCandidate> {
         let names = &self.extractor.names;
         let line = names.lines[index as usize];
         let shown = self.relative(&names.all[name].text);
@@ -334,7 +330,7 @@ impl Packing<'_> {
                     .unwrap_or_default()
             })
         });
-        let mut found: Vec<Placed> = Vec::new();
+        let mut found: Vec<PlacedCandidate> = Vec::new();
         for (which, before, length) in WINDOWS {
             let Surroundings { text, at } = &around[which];
             let line_text = text.get(*at..).unwrap_or("");
@@ -353,7 +349,7 @@ impl Packing<'_> {
 
     fn candidate(&self, line: &str, text: u32, start: usize) -> Candidate {
         Candidate {
-            cost: (self.limit.count)(&format!("- {line}\n")),
+            cost: self.cost(&format!("- {line}\n")),
             names: self.names_in(line),
             focus: self.focus_in(line),
             text,
@@ -389,7 +385,7 @@ impl Packing<'_> {
         }
     }
 
-    /// How many of the words of the focus stand in a line.
+    /// How many words of the focus are in a line.
     pub(super) fn focus_in(&self, line: &str) -> f32 {
         if self.focus.is_empty() {
             return 0.0;
@@ -412,7 +408,7 @@ impl Packing<'_> {
         Some(line.floor_char_boundary(at))
     }
 
-    /// The names in a line, each with 2 if enough words stand around it for it to be understood, else 1.
+    /// The names in a line, each with 2 if enough words surround it for it to be understood, else 1.
     pub(super) fn names_in(&self, line: &str) -> Vec<(usize, u8)> {
         let mut names: Vec<(usize, usize, usize)> = Vec::new();
         let mut words: Vec<(usize, &str)> = Vec::new();
@@ -495,7 +491,7 @@ impl Packing<'_> {
 
     /// A line as it is shown: without line numbers of a listing, white space folded, paths relative.
     fn clean(&self, line: &str) -> String {
-        let mut line = super::fold(line);
+        let mut line = super::super::fold(line);
         if let Some((number, rest)) = line.split_once('→')
             && !number.is_empty()
             && number.bytes().all(|byte| byte.is_ascii_digit())
@@ -522,26 +518,26 @@ pub(super) struct Candidate {
 }
 
 /// A candidate by what it brings per token.
-struct Ranked {
+struct RankedPassage {
     ratio: f32,
     index: usize,
 }
 
-impl PartialEq for Ranked {
+impl PartialEq for RankedPassage {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Ranked {}
+impl Eq for RankedPassage {}
 
-impl PartialOrd for Ranked {
+impl PartialOrd for RankedPassage {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Ranked {
+impl Ord for RankedPassage {
     fn cmp(&self, other: &Self) -> Ordering {
         self.ratio
             .total_cmp(&other.ratio)
@@ -549,7 +545,7 @@ impl Ord for Ranked {
     }
 }
 
-/// A line and what stands around it, as it is shown.
+/// A line and what surrounds it, as it is shown.
 #[derive(Default)]
 struct Surroundings {
     text: String,
