@@ -170,7 +170,7 @@ pub fn read(data: &[u8]) {
     assert!(!source.text.contains('\0'));
     let _ = read_source(&source, None);
     for format in ALL {
-        let certainty = format.fits(&Probe { text: &source.text });
+        let certainty = format.fits(&Probe::new(&source.text));
         assert!(certainty <= 100);
         let Ok(found) = format.read(&source) else {
             continue;

@@ -62,11 +62,7 @@ pub trait Format: Sync {
     fn read(&self, source: &SourceText) -> Result<Source, ReadError>;
 }
 
-/// The start of a source, as a format sees it to decide whether it fits.
-pub struct Probe<'a> {
-    /// The whole text. Look at the start of it only.
-    pub text: &'a str,
-}
+pub use self::probe::Probe;
 
 /// All formats, in the order in which they are asked.
 pub static ALL: &[&dyn Format] = &[
@@ -196,7 +192,7 @@ mod tests {
         let source = SourceText::from_bytes(bytes.to_vec());
         let _ = read(&source, None);
         for format in ALL {
-            format.fits(&Probe { text: &source.text });
+            format.fits(&Probe::new(&source.text));
             let Ok(found) = format.read(&source) else {
                 continue;
             };
@@ -238,6 +234,27 @@ mod tests {
         #[test]
         fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..256)) {
             check(&bytes);
+        }
+
+        /// Pieces that the formats look for, in any order.
+        #[test]
+        fn any_text_is_survived(text in prop_oneof![
+            "(_\\*\\*User\\*\\*_\n|_\\*\\*Agent\\*\\*_\n|<tool-use data-tool-type=\"write\" |data-tool-name=\"é\">|<details>|</details>|</tool-use>|</summary>|```go\n|```\n|`|\n|a|é|<think>|</think>|Tool use: \\*\\*|- \\[x\\] |---){0,40}",
+            "(User:|Q:|A: |用户：|\n|#|\\*\\*| |a|é|```|\\[|\\]|12:03|<|>|-|\r\n|\\(|\\)|：){0,40}",
+            "(#### |> |```|\n|a|# aider chat started at 2|  |é|>|\r\n|~~~){0,40}",
+            "[\\[\\]{}:,\"\\\\a1é \n\u{0}]{0,60}",
+        ]) {
+            check(text.as_bytes());
+        }
+
+        #[test]
+        fn a_request_with_noise_in_it_is_survived(
+            noise in "[\\[\\]{}:,\"\\\\a-f0-9 \n]{0,64}",
+            at in 0usize..200,
+        ) {
+            let body = r#"{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"é"}]},{"role":"assistant","content":"b"}]}"#;
+            let at = body.floor_char_boundary(at);
+            check(format!("{}{noise}{}", &body[..at], &body[at..]).as_bytes());
         }
 
         #[test]

@@ -39,7 +39,7 @@ pub fn read(source: &SourceText, from: Option<&str>) -> Result<Source, ReadError
 }
 
 fn detect(source: &SourceText, all: &[&dyn Format]) -> Result<Source, ReadError> {
-    let probe = Probe { text: &source.text };
+    let probe = Probe::new(&source.text);
     let mut candidates: Vec<(u8, &dyn Format)> = all
         .iter()
         .map(|format| (format.fits(&probe), *format))

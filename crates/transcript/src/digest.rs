@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-use crate::json::{Kind, Raw, Text};
+use crate::json::{Kind, Raw, Text, closing_quote};
 use crate::message::{Block, Content, Message, Role, ToolInput};
 
 /// Digest of a message or of a prefix of a conversation.
@@ -271,7 +271,8 @@ impl Hasher {
         while let Some(byte) = bytes.get(at) {
             match byte {
                 b'"' => {
-                    let end = string_end(bytes, at + 1);
+                    // The JSON is well formed, so the quote is there.
+                    let end = closing_quote(bytes, at).unwrap_or(bytes.len() - 1);
                     let literal = text.get(at..=end).unwrap_or_default();
                     match raw_text(literal) {
                         Some(text) => self.text(b'"', &text),
@@ -302,21 +303,6 @@ impl Hasher {
 fn raw_text(literal: &str) -> Option<Text> {
     memchr::memchr(b'\\', literal.as_bytes())?;
     Raw::parse(literal.to_owned()).ok()?.as_text()
-}
-
-/// Byte of the closing quote of a literal that is known to be well formed.
-fn string_end(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(found) = bytes
-        .get(at..)
-        .and_then(|rest| memchr::memchr2(b'"', b'\\', rest))
-    {
-        at += found;
-        if bytes[at] == b'"' {
-            return at;
-        }
-        at += 2;
-    }
-    bytes.len().saturating_sub(1)
 }
 
 /// Items of a Responses request whose `id` is the server's own and is not what other items refer to.

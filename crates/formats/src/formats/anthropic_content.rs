@@ -14,7 +14,7 @@ pub(crate) fn content(value: View<'_>) -> Vec<Block> {
 }
 
 fn content_at(value: View<'_>, depth: usize) -> Vec<Block> {
-    match value.text() {
+    match value.as_text() {
         Some(text) if text.encoded_len() == 0 => Vec::new(),
         Some(text) => vec![Block::text(text)],
         None if value.is_object() => vec![block_at(value, depth)],
@@ -32,13 +32,16 @@ pub(crate) fn block(value: View<'_>) -> Block {
 
 fn block_at(value: View<'_>, depth: usize) -> Block {
     let raw = Some(value.raw());
-    if let Some(text) = value.text() {
+    if let Some(text) = value.as_text() {
         return Block {
             content: Content::Text(text),
             raw,
         };
     }
-    let kind = value.field("type").and_then(View::name).unwrap_or_default();
+    let kind = value
+        .field("type")
+        .and_then(View::to_bytestring)
+        .unwrap_or_default();
     let content = match kind.as_ref() {
         "text" => Content::Text(text_field(value, "text")),
         "thinking" => Content::Thinking(text_field(value, "thinking")),
@@ -46,7 +49,7 @@ fn block_at(value: View<'_>, depth: usize) -> Block {
         "tool_use" | "server_tool_use" | "mcp_tool_use" => tool_call(value, &kind),
         "image" => Content::Image(media(value)),
         "document" => Content::Document(media(value)),
-        "compaction" => Content::Compaction(value.field("content").and_then(View::text)),
+        "compaction" => Content::Compaction(value.field("content").and_then(View::as_text)),
         kind if kind.ends_with("tool_result") && depth < RESULT_DEPTH_MAX => {
             tool_result(value, kind, depth)
         }
@@ -64,8 +67,8 @@ fn tool_call(value: View<'_>, kind: &str) -> Content {
     };
     for (key, field) in value.fields() {
         match key.as_ref() {
-            "id" => call.id = field.name().unwrap_or_default(),
-            "name" => call.name = field.name().unwrap_or_default(),
+            "id" => call.id = field.to_bytestring().unwrap_or_default(),
+            "name" => call.name = field.to_bytestring().unwrap_or_default(),
             "input" => call.input = ToolInput::Json(field.raw()),
             _ => {}
         }
@@ -82,7 +85,7 @@ fn tool_result(value: View<'_>, kind: &str, depth: usize) -> Content {
     };
     for (key, field) in value.fields() {
         match key.as_ref() {
-            "tool_use_id" => result.call_id = field.name().unwrap_or_default(),
+            "tool_use_id" => result.call_id = field.to_bytestring().unwrap_or_default(),
             "content" => result.content = content_at(field, depth + 1),
             "is_error" => result.is_error = field.as_bool(),
             _ => {}
@@ -93,7 +96,7 @@ fn tool_result(value: View<'_>, kind: &str, depth: usize) -> Content {
 
 fn media(value: View<'_>) -> Media {
     let mut media = Media {
-        name: value.field("title").and_then(View::name),
+        name: value.field("title").and_then(View::to_bytestring),
         ..Media::default()
     };
     let Some(source) = value.field("source") else {
@@ -101,9 +104,11 @@ fn media(value: View<'_>) -> Media {
     };
     for (key, field) in source.fields() {
         match key.as_ref() {
-            "media_type" => media.media_type = field.name(),
-            "data" => media.data_bytes = field.text().map(|data| base64_bytes(data.encoded_len())),
-            "url" | "file_id" => media.name = field.name(),
+            "media_type" => media.media_type = field.to_bytestring(),
+            "data" => {
+                media.data_bytes = field.as_text().map(|data| base64_bytes(data.encoded_len()))
+            }
+            "url" | "file_id" => media.name = field.to_bytestring(),
             _ => {}
         }
     }
@@ -118,7 +123,7 @@ pub(crate) fn base64_bytes(length: usize) -> usize {
 fn text_field(value: View<'_>, key: &str) -> throughline_transcript::json::Text {
     value
         .field(key)
-        .and_then(View::text)
+        .and_then(View::as_text)
         .unwrap_or_else(|| "".into())
 }
 

@@ -115,7 +115,7 @@ impl Reader {
         let system = root
             .field("systemPrompt")
             .or_else(|| root.field("system_prompt"))
-            .and_then(View::text);
+            .and_then(View::as_text);
         self.conversation.system = system.map(Block::text).into_iter().collect();
     }
 
@@ -124,9 +124,9 @@ impl Reader {
         let place = Place {
             line,
             at_ms: field("ts").and_then(times::from_milliseconds),
-            id: field("id").and_then(View::name),
+            id: field("id").and_then(View::to_bytestring),
         };
-        if field("type").is_some_and(|kind| kind.string().as_deref() == Some("reasoning")) {
+        if field("type").is_some_and(|kind| kind.decode().as_deref() == Some("reasoning")) {
             let block = Block {
                 content: Content::Thinking(reasoning_text(value)),
                 raw: Some(value.raw()),
@@ -174,7 +174,7 @@ impl Reader {
         if let Some(model) = model {
             self.conversation.model = Some(model.into_owned());
         }
-        if let Some(text) = value.field("reasoning_content").and_then(View::text) {
+        if let Some(text) = value.field("reasoning_content").and_then(View::as_text) {
             blocks.insert(0, Block::new(Content::Thinking(text)));
         }
         self.xml_calls = xml::take_calls(&mut blocks);
@@ -214,10 +214,10 @@ fn content(value: View<'_>) -> Vec<Block> {
                 return anthropic_content::block(element);
             }
             let media = Media {
-                name: element.field("path").and_then(View::name),
+                name: element.field("path").and_then(View::to_bytestring),
                 data_bytes: element
                     .field("content")
-                    .and_then(View::text)
+                    .and_then(View::as_text)
                     .map(|text| text.encoded_len()),
                 media_type: None,
             };
@@ -235,7 +235,7 @@ fn reasoning_text(value: View<'_>) -> throughline_transcript::json::Text {
         .and_then(|summary| summary.elements().next())
         .and_then(|part| part.field("text"))
         .or_else(|| value.field("text"))
-        .and_then(View::text)
+        .and_then(View::as_text)
         .unwrap_or_else(|| "".into())
 }
 

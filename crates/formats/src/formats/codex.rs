@@ -141,7 +141,7 @@ impl Rollout {
             .field("base_instructions")
             .and_then(|instructions| instructions.field("text"))
             .or_else(|| head.field("instructions"))
-            .and_then(View::text);
+            .and_then(View::as_text);
         self.conversation.system = instructions.map(Block::text).into_iter().collect();
         true
     }
@@ -187,7 +187,7 @@ impl Rollout {
                 self.events.push(place.put(message));
             }
         };
-        let text = |key| event.field(key).and_then(View::text);
+        let text = |key| event.field(key).and_then(View::as_text);
         match kind.as_ref() {
             "user_message" => told(Role::User, text("message").map(Content::Text)),
             "agent_message" => told(Role::Assistant, text("message").map(Content::Text)),
@@ -240,7 +240,7 @@ impl Rollout {
         self.is_response_open = false;
         let summary = payload
             .field("message")
-            .and_then(View::text)
+            .and_then(View::as_text)
             .filter(|summary| !summary.is_blank());
         if let Some(summary) = summary {
             let mut message = Message::new(Role::User, vec![Block::text(summary)]);

@@ -160,7 +160,7 @@ impl Chat {
         if let Some(target) = record.field("$rewindTo") {
             // An id that is not there takes everything back.
             let from = target
-                .name()
+                .to_bytestring()
                 .and_then(|id| self.by_id.get(&id).copied())
                 .unwrap_or(0);
             self.rewound += self.entries.len() - from;
@@ -191,7 +191,7 @@ impl Chat {
         let folder = head
             .field("directories")
             .and_then(|folders| folders.elements().next())
-            .and_then(View::string);
+            .and_then(View::decode);
         if let Some(folder) = folder {
             self.conversation.cwd = Some(folder.into_owned());
         }
@@ -202,7 +202,7 @@ impl Chat {
             return false;
         };
         let mut entry = Entry {
-            id: value.field("id").and_then(View::name),
+            id: value.field("id").and_then(View::to_bytestring),
             messages: Vec::new(),
             model: None,
         };
@@ -214,7 +214,7 @@ impl Chat {
                 entry.messages.push(message);
             }
             "gemini" => {
-                entry.model = value.field("model").and_then(View::name);
+                entry.model = value.field("model").and_then(View::to_bytestring);
                 answer(value, &mut entry.messages);
             }
             // Notices to the user, which the model does not see.
@@ -273,7 +273,11 @@ fn answer(value: View<'_>, messages: &mut Vec<Message>) {
         .into_iter()
         .flat_map(View::elements);
     for call in calls {
-        let name = |key| call.field(key).and_then(View::name).unwrap_or_default();
+        let name = |key| {
+            call.field(key)
+                .and_then(View::to_bytestring)
+                .unwrap_or_default()
+        };
         message.blocks.push(Block {
             content: Content::ToolCall(ToolCall {
                 id: name("id"),
@@ -310,7 +314,7 @@ fn answer(value: View<'_>, messages: &mut Vec<Message>) {
 
 /// Text or a list of parts.
 fn parts(value: View<'_>) -> Vec<Block> {
-    if let Some(text) = value.text() {
+    if let Some(text) = value.as_text() {
         return if text.encoded_len() == 0 {
             Vec::new()
         } else {

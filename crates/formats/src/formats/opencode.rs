@@ -149,7 +149,7 @@ impl Builder {
         let place = Place {
             line,
             at_ms,
-            id: info.field("id").and_then(View::name),
+            id: info.field("id").and_then(View::to_bytestring),
         };
         let parts = parts.into_iter().flat_map(View::elements);
         if info.string_field("role").as_deref() == Some("user") {
@@ -169,7 +169,7 @@ impl Builder {
                 "text" if part.field("ignored").is_some_and(View::is_true) => continue,
                 "text" | "subtask" => {
                     let key = if kind == "text" { "text" } else { "prompt" };
-                    match part.field(key).and_then(View::text) {
+                    match part.field(key).and_then(View::as_text) {
                         Some(text) if text.encoded_len() > 0 => Content::Text(text),
                         _ => continue,
                     }
@@ -281,7 +281,7 @@ struct Step {
 impl Step {
     fn add(&mut self, part: View<'_>) {
         let kind = part.string_field("type").unwrap_or_default();
-        let text = || part.field("text").and_then(View::text);
+        let text = || part.field("text").and_then(View::as_text);
         let content = match kind.as_ref() {
             "text" => match text() {
                 Some(text) if text.encoded_len() > 0 => Content::Text(text),
@@ -299,7 +299,11 @@ impl Step {
     }
 
     fn tool(&mut self, part: View<'_>) -> Content {
-        let name = |key| part.field(key).and_then(View::name).unwrap_or_default();
+        let name = |key| {
+            part.field(key)
+                .and_then(View::to_bytestring)
+                .unwrap_or_default()
+        };
         let state = part.field("state");
         let field = |key: &str| state.and_then(|state| state.field(key));
         let call = ToolCall {
@@ -311,7 +315,7 @@ impl Step {
             ),
             is_server_side: false,
         };
-        let status = field("status").and_then(View::string);
+        let status = field("status").and_then(View::decode);
         let (key, is_error) = match status.as_deref() {
             Some("completed") => ("output", false),
             Some("error") => ("error", true),
@@ -321,7 +325,7 @@ impl Step {
             }
         };
         let mut content: Vec<Block> = field(key)
-            .and_then(View::text)
+            .and_then(View::as_text)
             .map(Block::text)
             .into_iter()
             .collect();
@@ -342,18 +346,18 @@ impl Step {
 }
 
 fn file(part: View<'_>) -> Content {
-    let name = |key| part.field(key).and_then(View::name);
+    let name = |key| part.field(key).and_then(View::to_bytestring);
     let media_type = name("mime");
     let data = part
         .field("url")
-        .and_then(View::text)
+        .and_then(View::as_text)
         .filter(|url| url.prefix(5).as_ref() == "data:");
     let media = Media {
         data_bytes: data.map(|url| anthropic_content::base64_bytes(url.encoded_len())),
         name: name("filename").or_else(|| {
             part.field("url")
                 .filter(|url| url.as_str().len() < 1000)
-                .and_then(View::name)
+                .and_then(View::to_bytestring)
         }),
         media_type,
     };

@@ -125,7 +125,7 @@ impl Session {
                 }
             }
             "compaction" => {
-                let summary = record.field("summary").and_then(View::text);
+                let summary = record.field("summary").and_then(View::as_text);
                 let mark = CompactionMark {
                     before_message: 0,
                     tokens_before: record.field("tokensBefore").and_then(View::as_u64),
@@ -134,7 +134,7 @@ impl Session {
                 EntryKind::Compaction(summary_message(summary), mark)
             }
             "branch_summary" => {
-                let summary = record.field("summary").and_then(View::text);
+                let summary = record.field("summary").and_then(View::as_text);
                 EntryKind::Message(summary_message(summary), None)
             }
             "custom_message" => {
@@ -157,11 +157,11 @@ impl Session {
             _ if record.field("parentId").is_some() => EntryKind::Link,
             _ => return false,
         };
-        let id = record.field("id").and_then(View::name);
+        let id = record.field("id").and_then(View::to_bytestring);
         let parent = match record.field("parentId") {
             // Version 1: a list. A parent that is not in the file: the entry before it.
             None => self.entries.len().checked_sub(1),
-            Some(parent) => match parent.name() {
+            Some(parent) => match parent.to_bytestring() {
                 Some(parent) => self
                     .by_id
                     .get(&parent)
@@ -253,7 +253,7 @@ fn read_message(value: View<'_>) -> Option<EntryKind> {
     let mut message = match role.as_ref() {
         "user" => Message::new(Role::User, blocks()),
         "assistant" => {
-            model = value.field("model").and_then(View::name);
+            model = value.field("model").and_then(View::to_bytestring);
             let mut message = Message::new(Role::Assistant, blocks());
             message.usage = value.field("usage").and_then(usage);
             message
@@ -262,7 +262,7 @@ fn read_message(value: View<'_>) -> Option<EntryKind> {
             let result = ToolResult {
                 call_id: value
                     .field("toolCallId")
-                    .and_then(View::name)
+                    .and_then(View::to_bytestring)
                     .unwrap_or_default(),
                 content: blocks(),
                 is_error: value.field("isError").and_then(View::as_bool),
@@ -285,7 +285,7 @@ fn read_message(value: View<'_>) -> Option<EntryKind> {
             message
         }
         "branchSummary" | "compactionSummary" => {
-            summary_message(value.field("summary").and_then(View::text))
+            summary_message(value.field("summary").and_then(View::as_text))
         }
         _ => {
             let mut message = Message::new(Role::User, blocks());
@@ -299,14 +299,14 @@ fn read_message(value: View<'_>) -> Option<EntryKind> {
 }
 
 fn content(value: View<'_>) -> Vec<Block> {
-    if value.string().is_some() {
+    if value.decode().is_some() {
         return anthropic_content::content(value);
     }
     value.elements().map(block).collect()
 }
 
 fn block(value: View<'_>) -> Block {
-    let name = |key| value.field(key).and_then(View::name);
+    let name = |key| value.field(key).and_then(View::to_bytestring);
     let content = match value.string_field("type").as_deref() {
         Some("toolCall") => Content::ToolCall(ToolCall {
             id: name("id").unwrap_or_default(),
@@ -321,7 +321,7 @@ fn block(value: View<'_>) -> Block {
             media_type: name("mimeType"),
             data_bytes: value
                 .field("data")
-                .and_then(View::text)
+                .and_then(View::as_text)
                 .map(|data| anthropic_content::base64_bytes(data.encoded_len())),
             name: None,
         }),

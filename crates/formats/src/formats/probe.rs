@@ -1,8 +1,9 @@
 //! Looking at the start of a source to recognise its format.
 
+use std::cell::OnceCell;
+
 use throughline_transcript::json::tape::View;
 
-use crate::formats::Probe;
 use crate::formats::glance::Glance;
 use crate::lines::Lines;
 use crate::source::SourceText;
@@ -14,15 +15,37 @@ const FIRST_LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How many records are looked at.
 const RECORDS_MAX: usize = 24;
 
+/// The start of a source, as a format sees it to decide whether it fits.
+pub struct Probe<'a> {
+    text: &'a str,
+    /// The shape of a JSON text, found for the first format that asks.
+    glance: OnceCell<Option<Glance<'a>>>,
+}
+
 impl<'a> Probe<'a> {
+    /// A look at `text`.
+    #[must_use]
+    pub fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            glance: OnceCell::new(),
+        }
+    }
+
+    /// The whole text. Look at the start of it only.
+    #[must_use]
+    pub fn text(&self) -> &'a str {
+        self.text
+    }
+
     /// The first part of the text.
     pub(crate) fn head(&self) -> &'a str {
         start_of(self.text, HEAD_BYTES_MAX)
     }
 
     /// The shape of a JSON text. `None` if it begins neither as an object nor as an array.
-    pub(crate) fn glance(&self) -> Option<Glance<'a>> {
-        Glance::of(self.head())
+    pub(crate) fn glance(&self) -> Option<&Glance<'a>> {
+        self.glance.get_or_init(|| Glance::of(self.head())).as_ref()
     }
 
     /// The greatest number of points that `score` gives to one of the first records of a JSONL file.
@@ -58,6 +81,6 @@ mod tests {
     fn a_cut_record_is_not_looked_at() {
         let text = format!("{{\"a\":1}}\n{{\"b\":\"{}\"}}", "é".repeat(HEAD_BYTES_MAX));
         let score = |record: View<'_>| if record.field("b").is_some() { 9 } else { 4 };
-        assert_eq!(Probe { text: &text }.best_record(score), 4);
+        assert_eq!(Probe::new(&text).best_record(score), 4);
     }
 }

@@ -85,7 +85,7 @@ const FILES: &[(&str, &str)] = &[
 #[test]
 fn each_file_is_claimed_by_its_own_format() {
     for (name, text) in FILES {
-        let probe = Probe { text };
+        let probe = Probe::new(text);
         let mut claims: Vec<_> = ALL
             .iter()
             .map(|format| (format.fits(&probe), format.name()))
@@ -111,7 +111,7 @@ fn no_format_claims_what_is_no_conversation() {
     ] {
         let claims: Vec<_> = ALL
             .iter()
-            .map(|format| (format.name(), format.fits(&Probe { text })))
+            .map(|format| (format.name(), format.fits(&Probe::new(text))))
             .filter(|(_, certainty)| *certainty > 0)
             .collect();
         assert_eq!(claims, [], "{text}");
@@ -131,7 +131,7 @@ proptest::proptest! {
         text.insert_str(text.floor_char_boundary(place), &noise);
         let source = SourceText { text: text.into(), skipped: Vec::new() };
         for format in ALL {
-            let _ = format.fits(&Probe { text: &source.text });
+            let _ = format.fits(&Probe::new(&source.text));
             let _ = format.read(&source);
         }
     }

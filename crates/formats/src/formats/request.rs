@@ -40,7 +40,7 @@ impl Format for Request {
     }
 
     fn fits(&self, probe: &Probe<'_>) -> u8 {
-        Signs::of(probe.text).score(self.0)
+        Signs::of(probe.text()).score(self.0)
     }
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {

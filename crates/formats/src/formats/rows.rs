@@ -143,12 +143,4 @@ mod tests {
         );
         check_rows("\0\0\n{}", &[(2, "{}")], &[(1, 3)]);
     }
-
-    proptest::proptest! {
-        #[test]
-        fn any_text_is_survived(text in "[\\[\\]{}:,\"\\\\a1é \n\u{0}]{0,60}") {
-            let source = SourceText::from_text(text);
-            let _ = rows(&source, &["a"]);
-        }
-    }
 }

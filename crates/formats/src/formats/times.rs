@@ -20,7 +20,7 @@ pub(crate) fn from_text(text: &str) -> Option<i64> {
 
 /// A time that is a text or a number of milliseconds.
 pub(crate) fn from_milliseconds(value: View<'_>) -> Option<i64> {
-    match value.string() {
+    match value.decode() {
         Some(text) => from_text(&text),
         None => value
             .as_f64()

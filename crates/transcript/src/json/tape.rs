@@ -277,15 +277,15 @@ impl<'a> View<'a> {
 
     /// The text of a string value, to be decoded later.
     #[must_use]
-    pub fn text(self) -> Option<Text> {
-        let inner = self.source.slice_ref(self.inner()?);
+    pub fn as_text(self) -> Option<Text> {
+        let inner = self.source.slice_ref(self.between_quotes()?);
         Some(Text::inside(inner, self.node().is_escaped))
     }
 
-    /// The characters of a string value.
+    /// The characters of a string value, decoded.
     #[must_use]
-    pub fn string(self) -> Option<Cow<'a, str>> {
-        let inner = self.inner()?;
+    pub fn decode(self) -> Option<Cow<'a, str>> {
+        let inner = self.between_quotes()?;
         Some(if self.node().is_escaped {
             Cow::Owned(unescape(inner))
         } else {
@@ -293,10 +293,10 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The characters of a string value as a shared slice, for ids and names.
+    /// The characters of a string value, decoded, as a shared slice: for ids and names that are kept.
     #[must_use]
-    pub fn name(self) -> Option<ByteString> {
-        let inner = self.inner()?;
+    pub fn to_bytestring(self) -> Option<ByteString> {
+        let inner = self.between_quotes()?;
         Some(if self.node().is_escaped {
             unescape(inner).into()
         } else {
@@ -304,8 +304,8 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The inside of a string literal.
-    fn inner(self) -> Option<&'a str> {
+    /// A string literal without its quotes, as written.
+    fn between_quotes(self) -> Option<&'a str> {
         let literal = self.as_str();
         literal.strip_prefix('"')?.strip_suffix('"')
     }
@@ -350,7 +350,7 @@ impl<'a> View<'a> {
     pub fn fields(self) -> impl Iterator<Item = (Cow<'a, str>, View<'a>)> {
         let mut members = self.members(Kind::Object);
         std::iter::from_fn(move || {
-            let key = members.next()?.string()?;
+            let key = members.next()?.decode()?;
             Some((key, members.next()?))
         })
     }
@@ -387,7 +387,7 @@ impl<'a> View<'a> {
     /// The field `key` of an object as characters, if it is a string.
     #[must_use]
     pub fn string_field(self, key: &str) -> Option<Cow<'a, str>> {
-        self.field(key)?.string()
+        self.field(key)?.decode()
     }
 }
 
@@ -450,7 +450,7 @@ mod tests {
         let (source, tape) = parse(text, &[]);
         assert_eq!(rebuild(tape.root(&source)), text);
         let element = tape.root(&source).field("a").unwrap().elements().nth(2);
-        assert_eq!(element.unwrap().string().unwrap(), "x\n");
+        assert_eq!(element.unwrap().decode().unwrap(), "x\n");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use crate::catalogue::TokenizerFamily;
 use crate::conversation::Conversation;
-use crate::json::{Raw, Text};
+use crate::json::{Raw, Text, closing_quote};
 use crate::message::{Block, Content, Media, Message, ToolInput};
 
 use super::Counter;
@@ -207,15 +207,8 @@ impl Counter {
 
 /// The inside of the next string literal: start and end, in bytes.
 fn next_string(bytes: &[u8], from: usize) -> Option<(usize, usize)> {
-    let start = from + memchr::memchr(b'"', bytes.get(from..)?)? + 1;
-    let mut at = start;
-    loop {
-        at += memchr::memchr2(b'"', b'\\', bytes.get(at..)?)?;
-        if bytes.get(at) == Some(&b'"') {
-            return Some((start, at));
-        }
-        at += 2;
-    }
+    let open = from + memchr::memchr(b'"', bytes.get(from..)?)?;
+    Some((open + 1, closing_quote(bytes, open)?))
 }
 
 /// Whether a string is base64, alone or in a `data:` address.

@@ -123,11 +123,3 @@ fn lines_with_carriage_returns_are_read() {
         "User: \"hi\"\nAssistant: \"Hello\"\n"
     );
 }
-
-proptest::proptest! {
-    #[test]
-    fn any_text_is_survived(text in "(#### |> |```|\n|a|# aider chat started at 2|  |é|>|\r\n|~~~){0,40}") {
-        let source = SourceText { text: text.into(), skipped: Vec::new() };
-        let _ = Aider.read(&source);
-    }
-}

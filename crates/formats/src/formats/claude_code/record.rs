@@ -118,9 +118,16 @@ pub(super) struct Boundary {
 /// Reads one line; `None` if it is not one of Claude Code.
 pub(super) fn read(record: View<'_>, line: usize) -> Option<Record> {
     let fields = Fields::of(record)?;
-    let session = fields.session.and_then(View::name).unwrap_or_default();
-    let name = |field: Option<View<'_>>| field.and_then(View::name).filter(|name| !name.is_empty());
-    let text = |field: Option<View<'_>>| field.and_then(View::string).map(|text| text.into_owned());
+    let session = fields
+        .session
+        .and_then(View::to_bytestring)
+        .unwrap_or_default();
+    let name = |field: Option<View<'_>>| {
+        field
+            .and_then(View::to_bytestring)
+            .filter(|name| !name.is_empty())
+    };
+    let text = |field: Option<View<'_>>| field.and_then(View::decode).map(|text| text.into_owned());
     let title = |field, rank| match text(field) {
         Some(text) if !text.trim().is_empty() => Record::Title {
             session: session.clone(),
@@ -150,8 +157,8 @@ pub(super) fn read(record: View<'_>, line: usize) -> Option<Record> {
             });
         }
         "queue-operation" => {
-            let operation = match fields.operation?.string()?.as_ref() {
-                "enqueue" => QueueOperation::Enqueue(Block::text(fields.content?.text()?)),
+            let operation = match fields.operation?.decode()?.as_ref() {
+                "enqueue" => QueueOperation::Enqueue(Block::text(fields.content?.as_text()?)),
                 "dequeue" => QueueOperation::Dequeue,
                 "remove" => QueueOperation::Remove,
                 _ => QueueOperation::Clear,
@@ -224,8 +231,8 @@ impl<'a> Fields<'a> {
         let mut kind = None;
         for (key, value) in record.fields() {
             match key.as_ref() {
-                "type" => kind = value.string(),
-                "subtype" => fields.subtype = value.string(),
+                "type" => kind = value.decode(),
+                "subtype" => fields.subtype = value.decode(),
                 "uuid" => fields.uuid = Some(value),
                 "parentUuid" => fields.parent = Some(value),
                 "logicalParentUuid" => fields.logical_parent = Some(value),
@@ -281,8 +288,8 @@ fn assistant(fields: &Fields<'_>) -> Option<NodeKind> {
     let mut blocks = Vec::new();
     for (key, value) in message.fields() {
         match key.as_ref() {
-            "id" => message_id = value.name().unwrap_or_default(),
-            "model" => model = value.name(),
+            "id" => message_id = value.to_bytestring().unwrap_or_default(),
+            "model" => model = value.to_bytestring(),
             "usage" => usage = anthropic_content::usage(value),
             "content" => blocks = anthropic_content::content(value),
             _ => {}
@@ -306,7 +313,7 @@ fn assistant(fields: &Fields<'_>) -> Option<NodeKind> {
 
 fn boundary(fields: &Fields<'_>) -> Boundary {
     let mut boundary = Boundary {
-        logical_parent: fields.logical_parent.and_then(View::name),
+        logical_parent: fields.logical_parent.and_then(View::to_bytestring),
         ..Boundary::default()
     };
     let Some(metadata) = fields.compact_metadata else {
@@ -314,19 +321,19 @@ fn boundary(fields: &Fields<'_>) -> Boundary {
     };
     for (key, value) in metadata.fields() {
         match key.as_ref() {
-            "trigger" => boundary.trigger = value.string().map(|text| text.into_owned()),
+            "trigger" => boundary.trigger = value.decode().map(|text| text.into_owned()),
             "preTokens" | "pre_tokens" => boundary.tokens_before = value.as_u64(),
             "preservedSegment" | "preserved_segment" => {
                 boundary.preserved_tail = value
                     .field("tailUuid")
                     .or_else(|| value.field("tail_uuid"))
-                    .and_then(View::name);
+                    .and_then(View::to_bytestring);
             }
             "preservedMessages" | "preserved_messages" if boundary.preserved_tail.is_none() => {
                 boundary.preserved_tail = value
                     .field("uuids")
                     .and_then(|uuids| uuids.elements().last())
-                    .and_then(View::name);
+                    .and_then(View::to_bytestring);
             }
             _ => {}
         }

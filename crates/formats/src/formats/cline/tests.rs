@@ -150,7 +150,7 @@ fn sessions_of_the_sdk_have_usage_and_files() {
     let text = r#"{"version":1,"updated_at":"x","agent":"main","sessionId":"s1","messages":[
 {"id":"a","role":"user","content":[{"type":"text","text":"go"},{"type":"file","path":"a.rs","content":"abc"}]},
 {"id":"b","role":"assistant","ts":7,"modelInfo":{"id":"m-1","provider":"p"},"metrics":{"inputTokens":5,"outputTokens":6,"cacheReadTokens":7,"cacheWriteTokens":8},"content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"done"}]}]}"#;
-    assert_eq!(Cline.fits(&Probe { text }), 92);
+    assert_eq!(Cline.fits(&Probe::new(text)), 92);
     let conversation = read_text(text).conversations.remove(0);
     assert_eq!(
         story(&conversation),
@@ -165,7 +165,7 @@ fn sessions_of_the_sdk_have_usage_and_files() {
 
 #[test]
 fn plain_messages_of_the_api_are_not_claimed() {
-    let fits = |text| Cline.fits(&Probe { text });
+    let fits = |text| Cline.fits(&Probe::new(text));
     assert_eq!(fits(r#"[{"role":"user","content":"hi"}]"#), 0);
     assert_eq!(fits(r#"[{"role":"user","content":"hi","ts":1}]"#), 88);
     assert_eq!(

@@ -32,7 +32,11 @@ pub(super) fn is_item(value: View<'_>) -> bool {
 /// The message that an item is, or is a part of. `None` for items that the model does not see.
 pub(super) fn read(item: View<'_>) -> Option<Message> {
     let kind = item.string_field("type")?;
-    let name = |key| item.field(key).and_then(View::name).unwrap_or_default();
+    let name = |key| {
+        item.field(key)
+            .and_then(View::to_bytestring)
+            .unwrap_or_default()
+    };
     let raw = Some(item.raw());
     let one = |role, content| {
         let block = Block {
@@ -60,7 +64,7 @@ pub(super) fn read(item: View<'_>) -> Option<Message> {
     };
     let text_of = |key| {
         item.field(key)
-            .and_then(View::text)
+            .and_then(View::as_text)
             .unwrap_or_else(|| "".into())
     };
     let mut message = match kind.as_ref() {
@@ -79,7 +83,7 @@ pub(super) fn read(item: View<'_>) -> Option<Message> {
             false,
         ),
         "local_shell_call" => {
-            let id = item.field("call_id").and_then(View::name);
+            let id = item.field("call_id").and_then(View::to_bytestring);
             call(
                 id.unwrap_or_else(|| name("id")),
                 "local_shell".into(),
@@ -95,7 +99,10 @@ pub(super) fn read(item: View<'_>) -> Option<Message> {
         "compaction" | "compaction_summary" | "context_compaction" => {
             // Without a text only the provider can read it.
             let text = item.field("summary").or_else(|| item.field("text"));
-            let mut message = one(Role::User, Content::Compaction(text.and_then(View::text)));
+            let mut message = one(
+                Role::User,
+                Content::Compaction(text.and_then(View::as_text)),
+            );
             message.author = Author::Compaction;
             message
         }
@@ -103,7 +110,7 @@ pub(super) fn read(item: View<'_>) -> Option<Message> {
         "agent_message" => one(Role::Assistant, Content::Text(text_of("text"))),
         kind => one(Role::Assistant, Content::Other(kind.into())),
     };
-    message.id = item.field("id").and_then(View::name);
+    message.id = item.field("id").and_then(View::to_bytestring);
     message.raw = raw;
     Some(message)
 }
@@ -120,7 +127,7 @@ fn spoken(item: View<'_>) -> Option<Message> {
 
 /// Parts of a message or of a result.
 fn content(value: View<'_>) -> Vec<Block> {
-    match value.text() {
+    match value.as_text() {
         Some(text) => vec![Block::text(text)],
         None => value.elements().map(part).collect(),
     }
@@ -131,7 +138,7 @@ fn part(value: View<'_>) -> Block {
     let text = |key| {
         value
             .field(key)
-            .and_then(View::text)
+            .and_then(View::as_text)
             .unwrap_or_else(|| "".into())
     };
     let content = match kind.as_ref() {
@@ -142,10 +149,10 @@ fn part(value: View<'_>) -> Block {
             name: value
                 .field("filename")
                 .or_else(|| value.field("file_id"))
-                .and_then(View::name),
+                .and_then(View::to_bytestring),
             data_bytes: value
                 .field("file_data")
-                .and_then(View::text)
+                .and_then(View::as_text)
                 .map(|data| base64_bytes(data.encoded_len())),
             media_type: None,
         }),
@@ -159,7 +166,7 @@ fn part(value: View<'_>) -> Block {
 
 /// A picture: its address, or `data:image/png;base64,...`.
 fn picture(value: View<'_>) -> Media {
-    let Some(url) = value.field("image_url").and_then(View::string) else {
+    let Some(url) = value.field("image_url").and_then(View::decode) else {
         return Media::default();
     };
     match url
@@ -183,7 +190,7 @@ fn reasoning(item: View<'_>) -> Message {
         .into_iter()
         .filter_map(|key| item.field(key))
         .flat_map(View::elements)
-        .filter_map(|part| part.field("text")?.text());
+        .filter_map(|part| part.field("text")?.as_text());
     let mut blocks: Vec<Block> = parts
         .map(|text| Block {
             content: Content::Thinking(text),

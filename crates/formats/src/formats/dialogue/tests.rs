@@ -6,7 +6,7 @@ fn check(text: &str, expected: &str) {
         text: text.into(),
         skipped: Vec::new(),
     };
-    assert!(Dialogue.fits(&Probe { text }) > 0, "{text}");
+    assert!(Dialogue.fits(&Probe::new(text)) > 0, "{text}");
     let found = Dialogue.read(&source).unwrap();
     assert_eq!(
         outline(&found.conversations[0].messages),
@@ -20,7 +20,7 @@ fn check_refused(text: &str) {
         text: text.into(),
         skipped: Vec::new(),
     };
-    assert_eq!(Dialogue.fits(&Probe { text }), 0, "{text}");
+    assert_eq!(Dialogue.fits(&Probe::new(text)), 0, "{text}");
     assert!(Dialogue.read(&source).is_err(), "{text}");
 }
 
@@ -128,13 +128,4 @@ fn texts_that_are_no_dialogue_are_refused() {
     );
     check_refused("User: root\nModel: X1\nMemory: 8 GB\n");
     check_refused(&format!("{}User: a\nAssistant: b\n", "prose\n".repeat(30)));
-}
-
-proptest::proptest! {
-    #[test]
-    fn any_text_is_survived(text in "(User:|Q:|A: |用户：|\n|#|\\*\\*| |a|é|```|\\[|\\]|12:03|<|>|-|\r\n|\\(|\\)|：){0,40}") {
-        let source = SourceText { text: text.into(), skipped: Vec::new() };
-        let _ = Dialogue.fits(&Probe { text: &source.text });
-        let _ = Dialogue.read(&source);
-    }
 }

@@ -50,19 +50,19 @@ pub(super) fn read(
 /// One part. Calls without an id are answered by the name of their function.
 pub(super) fn part(value: View<'_>) -> Block {
     let raw = Some(value.raw());
-    if let Some(text) = value.text() {
+    if let Some(text) = value.as_text() {
         return Block {
             content: Content::Text(text),
             raw,
         };
     }
-    let name = |of: View<'_>, key| of.field(key).and_then(View::name);
+    let name = |of: View<'_>, key| of.field(key).and_then(View::to_bytestring);
     let id = |of| {
         name(of, "id")
             .or_else(|| name(of, "name"))
             .unwrap_or_default()
     };
-    let content = if let Some(text) = value.field("text").and_then(View::text) {
+    let content = if let Some(text) = value.field("text").and_then(View::as_text) {
         if value.field("thought").is_some_and(View::is_true) {
             Content::Thinking(text)
         } else {
@@ -82,7 +82,7 @@ pub(super) fn part(value: View<'_>) -> Block {
         let response = answer.field("response");
         let error = response.and_then(|response| response.field("error"));
         let output = error.or_else(|| response.and_then(|response| response.field("output")));
-        let content = match (output.and_then(View::text), response) {
+        let content = match (output.and_then(View::as_text), response) {
             (Some(text), _) => vec![Block::text(text)],
             (None, Some(response)) => vec![Block::text(response.raw().as_bytestring().to_string())],
             (None, None) => Vec::new(),
@@ -106,12 +106,12 @@ pub(super) fn part(value: View<'_>) -> Block {
 }
 
 fn media(data: View<'_>) -> Content {
-    let name = |key| data.field(key).and_then(View::name);
+    let name = |key| data.field(key).and_then(View::to_bytestring);
     let media = Media {
         media_type: name("mimeType"),
         data_bytes: data
             .field("data")
-            .and_then(View::text)
+            .and_then(View::as_text)
             .map(|data| base64_bytes(data.encoded_len())),
         name: name("displayName").or_else(|| name("fileUri")),
     };

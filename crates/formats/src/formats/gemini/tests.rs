@@ -115,7 +115,7 @@ fn checkpoints_are_contents() {
         contents.to_owned(),
         format!(r#"{{"authType":"x","history":{contents}}}"#),
     ] {
-        assert_eq!(Gemini.fits(&Probe { text: &text }), 85);
+        assert_eq!(Gemini.fits(&Probe::new(&text)), 85);
         assert_eq!(story(&read_text(&text).conversations[0]), expected);
     }
 }

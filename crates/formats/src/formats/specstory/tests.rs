@@ -194,11 +194,3 @@ fn sub_agents_have_conversations_of_their_own() {
         "User: \"Look around.\"\nAssistant: \"Seen.\"\nUser(client): \"[Request interrupted by user]\"\n"
     );
 }
-
-proptest::proptest! {
-    #[test]
-    fn any_text_is_survived(text in "(_\\*\\*User\\*\\*_\n|_\\*\\*Agent\\*\\*_\n|<tool-use data-tool-type=\"write\" |data-tool-name=\"é\">|<details>|</details>|</tool-use>|</summary>|```go\n|```\n|`|\n|a|é|<think>|</think>|Tool use: \\*\\*|- \\[x\\] |---){0,40}") {
-        let source = SourceText { text: text.into(), skipped: Vec::new() };
-        let _ = SpecStory.read(&source);
-    }
-}
