@@ -23,19 +23,17 @@
 mod cache;
 mod calibration;
 mod content;
-mod quick;
 mod scan;
+mod vocabulary;
 mod weights;
 
 use std::fmt;
-use std::sync::OnceLock;
-
-use toktok::Tokenizer;
 
 pub use cache::CountCache;
 pub use calibration::{Calibration, ContextMeter};
 pub use content::Size;
 
+use self::vocabulary::Vocabulary;
 use crate::catalogue::{Model, TokenizerFamily};
 
 /// What an image is taken to cost, tokens, unless [`Counter::with_image_tokens`] says otherwise.
@@ -97,16 +95,16 @@ impl Counter {
 
     /// Tokens of `text`. Special tokens in it (`<|endoftext|>`) are counted as the text that they are.
     ///
-    /// For an exact family this is about 100 MB/s, for an estimate several times that; neither allocates for texts
-    /// below a megabyte.
+    /// For an exact family this is about 100 MB/s (a third of that for the first 4 MiB of a process, see
+    /// `vocabulary`), for an estimate several times that.
     #[must_use]
     pub fn text(&self, text: &str) -> usize {
         let family = self.family;
         match self.precision {
             Precision::Scanned => tokens_of(factor(family) * scanned(text).millitokens / 1000),
-            Precision::Exact if has_vocabulary(family) => {
-                exact(family, text).unwrap_or_else(|| estimate(family, text))
-            }
+            Precision::Exact if has_vocabulary(family) => vocabulary(family)
+                .count(text)
+                .unwrap_or_else(|| estimate(family, text)),
             Precision::Exact | Precision::Sampled => estimate(family, text),
         }
     }
@@ -157,25 +155,6 @@ impl fmt::Debug for Counter {
     }
 }
 
-/// Texts up to this many bytes are counted in a buffer that the thread keeps.
-const KEPT_BUFFER_TEXT_BYTES_MAX: usize = 1 << 20;
-
-/// Tokens of `text` in the encoding that the family starts from; `None` where its vocabulary cannot be made.
-fn exact(family: TokenizerFamily, text: &str) -> Option<usize> {
-    if family == TokenizerFamily::Cl100k
-        && let Some(tokens) = quick::count(text)
-    {
-        return Some(tokens);
-    }
-    let tokenizer = vocabulary(family)?;
-    Some(if text.len() <= KEPT_BUFFER_TEXT_BYTES_MAX {
-        // Unlike `count`, this does not allocate.
-        tokenizer.truncate(text.as_bytes(), usize::MAX).total_tokens
-    } else {
-        tokenizer.count(text.as_bytes())
-    })
-}
-
 /// Tokens of a family for a thousand of the encoding that its estimate starts from.
 fn factor(family: TokenizerFamily) -> u64 {
     match family {
@@ -191,11 +170,13 @@ fn factor(family: TokenizerFamily) -> u64 {
 
 fn estimate(family: TokenizerFamily, text: &str) -> usize {
     let factor = factor(family);
+    let vocabulary = vocabulary(family);
     let tokens = if text.len() <= EXACT_BYTES_MAX {
-        exact(family, text).map(|tokens| factor * tokens as u64)
+        vocabulary.count(text).map(|tokens| factor * tokens as u64)
     } else {
-        corrected(family, text, factor)
+        corrected(vocabulary, text, factor)
     };
+    // Without a vocabulary the scan has to do.
     tokens_of(tokens.unwrap_or_else(|| factor * scanned(text).millitokens / 1000))
 }
 
@@ -219,10 +200,10 @@ const OTHER_SCRIPT_SHARE: u64 = 20;
 
 /// Tokens of a long text in thousandths: those of the scan, times what pieces spread over the text really take against
 /// their scan. So a language, a kind of code or a sort of noise that the weights do not know does no harm.
-fn corrected(family: TokenizerFamily, text: &str, factor: u64) -> Option<u64> {
+fn corrected(vocabulary: &Vocabulary, text: &str, factor: u64) -> Option<u64> {
     let whole = scanned(text);
     if whole.other_script_characters * OTHER_SCRIPT_SHARE > text.len() as u64 {
-        return Some(factor * exact(family, text)? as u64);
+        return Some(factor * vocabulary.count(text)? as u64);
     }
     let pieces = (text.len() / 16)
         .max(SAMPLE_BYTES_MIN)
@@ -233,7 +214,7 @@ fn corrected(family: TokenizerFamily, text: &str, factor: u64) -> Option<u64> {
         let start = text.ceil_char_boundary(piece * step + (step - step.min(PIECE_BYTES)) / 2);
         let end = text.floor_char_boundary(start + PIECE_BYTES);
         let piece = text.get(start..end).unwrap_or_default();
-        split += exact(family, piece)? as u64;
+        split += vocabulary.count(piece)? as u64;
         estimated += scanned(piece).millitokens;
     }
     let thousandths = u128::from(whole.millitokens) * u128::from(factor) * u128::from(split);
@@ -270,15 +251,15 @@ fn has_vocabulary(family: TokenizerFamily) -> bool {
     matches!(family, TokenizerFamily::Cl100k | TokenizerFamily::O200k)
 }
 
-/// The vocabulary from which the family is counted; made when it is needed first.
-fn vocabulary(family: TokenizerFamily) -> Option<&'static Tokenizer> {
-    static CL100K: OnceLock<Option<Tokenizer>> = OnceLock::new();
-    static O200K: OnceLock<Option<Tokenizer>> = OnceLock::new();
-    let (cell, name) = match family {
-        TokenizerFamily::Cl100k => (&CL100K, "cl100k_base"),
-        _ => (&O200K, "o200k_base"),
-    };
-    cell.get_or_init(|| Tokenizer::builtin(name).ok()).as_ref()
+/// The vocabulary from which the family is counted.
+fn vocabulary(family: TokenizerFamily) -> &'static Vocabulary {
+    match family {
+        TokenizerFamily::Cl100k => &vocabulary::CL100K,
+        TokenizerFamily::O200k
+        | TokenizerFamily::Claude1
+        | TokenizerFamily::Claude2
+        | TokenizerFamily::Other => &vocabulary::O200K,
+    }
 }
 
 #[cfg(test)]
