@@ -68,9 +68,7 @@ fn bar(console: &Console, turns: usize) -> ProgressBar {
 }
 
 fn draw(played: &[Played], path: &Path) -> Result<(), Failure> {
-    let svg = chart::svg(played)
-        .map_err(|what| Failure::new(Kind::Bug, format!("the chart cannot be drawn: {what}")))?;
-    output::write(Some(path), &svg)
+    output::write(Some(path), &chart::svg(played))
 }
 
 fn show(

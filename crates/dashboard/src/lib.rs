@@ -11,7 +11,7 @@ mod act;
 mod api;
 mod assets;
 mod backend;
-mod chart;
+pub mod chart;
 mod diff;
 mod edit;
 mod figures;
