@@ -135,7 +135,7 @@ fn swap(criterion: &mut Criterion) {
     for message in covered {
         chain.push(message_digest(message));
     }
-    memory.cover.digest = chain.digest().to_string();
+    memory.cover.digest = chain.digest();
     let with_ready = Snapshot {
         ready: Some(Version::new(memory, VersionOrigin::Model, &settings)),
         number: 1,

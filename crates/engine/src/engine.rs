@@ -578,7 +578,7 @@ impl Engine {
         let fits = self
             .live
             .chain_at(cover)
-            .is_some_and(|chain| memory.cover.digest == chain.to_string());
+            .is_some_and(|chain| memory.cover.digest == chain);
         if !fits {
             self.event(EngineEvent::Skipped {
                 due: Reason::Given,

@@ -81,7 +81,7 @@ impl Version {
     /// Whether it was made of the messages that lead to `digest`.
     #[must_use]
     pub(crate) fn fits(&self, digest: Digest) -> bool {
-        self.memory.cover.digest == digest.to_string()
+        self.memory.cover.digest == digest
     }
 
     /// The version with another number. What it changed last says so.

@@ -125,7 +125,7 @@ pub fn compact(
         for message in covered {
             chain.push(message_digest(message));
         }
-        (chain.digest().to_string() == prior.cover.digest).then_some(covered)
+        (chain.digest() == prior.cover.digest).then_some(covered)
     });
     let mut compaction = match covered {
         Some(covered) => build(chain, covered, &messages[covered.len()..], options),

@@ -1,5 +1,7 @@
 //! The memory document: sections of items, each with its origin and status.
 
+use throughline_transcript::digest::Digest;
+
 /// The structured document that represents a covered prefix of a transcript.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Memory {
@@ -14,16 +16,28 @@ pub struct Memory {
 }
 
 /// The messages that a memory covers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cover {
     /// How many messages, from the first on.
     pub messages: usize,
     /// How many turns have begun in them.
     pub turns: usize,
-    /// Chained digest of the canonical form of the messages, hexadecimal.
-    pub digest: String,
+    /// Chained digest of the canonical form of the messages.
+    pub digest: Digest,
     /// When the last of them was written, in milliseconds since 1970 UTC.
     pub until_ms: Option<i64>,
+}
+
+impl Default for Cover {
+    /// No messages, of no known history.
+    fn default() -> Self {
+        Self {
+            messages: 0,
+            turns: 0,
+            digest: Digest::UNKNOWN,
+            until_ms: None,
+        }
+    }
 }
 
 /// One entry.

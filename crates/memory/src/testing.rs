@@ -3,6 +3,7 @@
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
+use throughline_transcript::digest::Digest;
 
 use crate::document::{Cover, Entry, Item, Memory, Origin, Provenance, Requested, Section, Status};
 
@@ -32,7 +33,7 @@ pub(crate) fn memory(mut items: Vec<Item>) -> Memory {
         cover: Cover {
             messages: 40,
             turns: 12,
-            digest: "d1".to_owned(),
+            digest: Digest::from_bytes([0xd1; 32]),
             until_ms: Some(NOON_MS),
         },
         language: Some("eng".to_owned()),
@@ -201,7 +202,7 @@ pub(crate) fn any_memory() -> impl Strategy<Value = Memory> {
                 cover: Cover {
                     messages,
                     turns,
-                    digest: format!("{messages:x}"),
+                    digest: Digest::from_bytes([messages as u8; 32]),
                     until_ms,
                 },
                 language,

@@ -16,6 +16,9 @@ use crate::message::{Block, Content, Message, Role, ToolInput};
 pub struct Digest(blake3::Hash);
 
 impl Digest {
+    /// A digest that is not known. It equals the digest of no message and of no prefix.
+    pub const UNKNOWN: Self = Self(blake3::Hash::from_bytes([0; 32]));
+
     /// The 32 bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {

@@ -5,7 +5,7 @@ use throughline_engine::{
     Input, Mark, Mode, Pin, PreviousEpoch, Reason, SkipReason, Swapping, VersionOrigin,
 };
 use throughline_memory::document::{Entry, Memory};
-use throughline_transcript::digest::prefix_digests;
+use throughline_transcript::digest::{Digest, prefix_digests};
 
 use super::model::Model;
 use super::said::prose;
@@ -420,7 +420,7 @@ fn a_memory_of_another_history_is_not_taken() {
     let mut world = talk(CompactorChoice::Extractive);
     world.compact(None, Swapping::Preview);
     let mut memory = world.engine.preview().unwrap().version.memory.clone();
-    memory.cover.digest = "0".repeat(64);
+    memory.cover.digest = Digest::UNKNOWN;
     world.input(Input::Given(Box::new(memory)));
     assert_eq!(world.swaps(), 0);
     assert!(world.events.iter().any(|event| matches!(

@@ -2,6 +2,7 @@
 
 use throughline_engine::{UpdateFailure, UpdateOrder};
 use throughline_memory::document::{Entry, Item, Memory, Origin, Provenance, Section, Status};
+use throughline_transcript::digest::Digest;
 
 /// What the model makes of an order.
 #[derive(Clone, Debug)]
@@ -63,7 +64,7 @@ impl Model {
                     memory.cover.messages -= 1;
                 }
                 if matches!(self, Model::OtherHistory) {
-                    memory.cover.digest = "0".repeat(64);
+                    memory.cover.digest = Digest::UNKNOWN;
                 }
                 memory.items.retain(|item| item.id != own.id);
                 memory.items.push(own);

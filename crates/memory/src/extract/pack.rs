@@ -195,7 +195,7 @@ impl<'a> Packing<'a> {
             cover: Cover {
                 messages: extractor.messages,
                 turns: extractor.turns,
-                digest: extractor.chain.digest().to_string(),
+                digest: extractor.chain.digest(),
                 until_ms: extractor.until_ms,
             },
             language: cues::language(requests).map(str::to_owned),

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use throughline_transcript::digest::Digest;
 
 use super::{MemoryReadError, SCHEMA_NAME};
 use crate::document::{Cover, Entry, Item, Memory, Origin, Provenance, Requested, Section, Status};
@@ -323,7 +324,7 @@ impl From<&Memory> for MemoryForm {
             compacted_at_turn: memory.cover.turns as u64,
             covered: CoveredForm {
                 messages: memory.cover.messages as u64,
-                digest: memory.cover.digest.clone(),
+                digest: memory.cover.digest.to_string(),
                 until_ms: memory.cover.until_ms,
             },
             language: memory.language.clone(),
@@ -452,12 +453,19 @@ impl MemoryForm {
         );
         items.extend(texts(self.references, |text| Entry::Reference { text }));
         check_ids(&items)?;
+        let digest = match self.covered.digest.as_str() {
+            "" => Digest::UNKNOWN,
+            hex => Digest::from_hex(hex).ok_or_else(|| MemoryReadError::Field {
+                path: "covered.digest".to_owned(),
+                reason: "a digest has 64 hexadecimal digits".to_owned(),
+            })?,
+        };
         Ok(Memory {
             version: self.version,
             cover: Cover {
                 messages: usize::try_from(self.covered.messages).unwrap_or(usize::MAX),
                 turns: usize::try_from(self.compacted_at_turn).unwrap_or(usize::MAX),
-                digest: self.covered.digest,
+                digest,
                 until_ms: self.covered.until_ms,
             },
             language: self.language,

@@ -20,7 +20,7 @@ fn the_form_is_fixed() {
       "compacted_at_turn": 12,
       "covered": {
         "messages": 40,
-        "digest": "d1",
+        "digest": "d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1",
         "until_ms": 1772625600000
       },
       "language": "eng",
@@ -171,6 +171,22 @@ fn fields_of_a_later_minor_version_are_passed_over_and_reported() {
     let reading = read(&json).unwrap();
     assert_eq!(reading.memory, small());
     assert_eq!(reading.unread, ["moods", "corrections[0].weight"]);
+}
+
+#[test]
+fn a_document_without_a_digest_fits_no_history() {
+    use throughline_transcript::digest::Digest;
+
+    let hex = format!("\"digest\": \"{}\",", "d1".repeat(32));
+    for without in ["", "\"digest\": \"\","] {
+        let json = small().to_json().replace(&hex, without);
+        let memory = Memory::from_json(&json).unwrap();
+        assert_eq!(memory.cover.digest, Digest::UNKNOWN);
+    }
+    check_error(
+        &small().to_json().replace(&hex, "\"digest\": \"d1\","),
+        "covered.digest: a digest has 64 hexadecimal digits",
+    );
 }
 
 #[test]

@@ -12,7 +12,7 @@ use throughline_providers::error::CallError;
 use throughline_providers::models::catalogue_overrides;
 use throughline_store::{MemoryStore, SessionId, Store, StoreError};
 use throughline_transcript::catalogue::Catalogue;
-use throughline_transcript::digest::Chain;
+use throughline_transcript::digest::{Chain, Digest};
 use throughline_transcript::json::Raw;
 use throughline_transcript::request::CacheTtl;
 use throughline_transcript::request::{self, Caching, MemoryPlace};
@@ -268,7 +268,7 @@ pub(super) async fn newest_memory_within(
     id: &SessionId,
     messages: u64,
     cleared_versions: u64,
-) -> Result<Option<(throughline_store::MemoryRow, String)>, StoreError> {
+) -> Result<Option<(throughline_store::MemoryRow, Digest)>, StoreError> {
     // The latest request of the user stays verbatim.
     let cover_max = latest_turn(store, id, messages).await?;
     const PAGE_ROWS: u32 = 500;
@@ -294,11 +294,8 @@ pub(super) async fn newest_memory_within(
             Some(last) => store.message(id, last).await?.digest,
         };
         if digest == info.digest {
-            let digest = throughline_transcript::digest::Digest::from_bytes(info.digest);
-            return Ok(Some((
-                store.memory(id, info.version).await?,
-                digest.to_string(),
-            )));
+            let digest = Digest::from_bytes(info.digest);
+            return Ok(Some((store.memory(id, info.version).await?, digest)));
         }
     }
     Ok(None)

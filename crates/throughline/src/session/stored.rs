@@ -286,7 +286,7 @@ pub fn memory_change(version: &Version, at: Time) -> Change {
         version: u64::from(memory.version),
         covered_count: memory.cover.messages as u64,
         // A memory was held against its history before it gets here, and with it the digest.
-        digest: Digest::from_hex(&memory.cover.digest).map_or([0; 32], |digest| *digest.as_bytes()),
+        digest: *memory.cover.digest.as_bytes(),
         origin: version.origin.name().to_owned(),
         json: memory.to_json(),
         markdown: markdown::render(memory),

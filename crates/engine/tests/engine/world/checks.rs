@@ -48,7 +48,7 @@ impl World {
             }
             Output::Keep(version) => {
                 let digest = prefix_digests(&self.archive)[version.cover() - 1];
-                assert_eq!(version.memory.cover.digest, digest.to_string());
+                assert_eq!(version.memory.cover.digest, digest);
                 let number = version.memory.version;
                 assert!(self.kept.keys().all(|kept| *kept < number));
                 assert_eq!(*version, stored(&version, &self.settings));
@@ -149,7 +149,7 @@ impl World {
         let digests = prefix_digests(&self.archive);
         self.kept.retain(|_, version| {
             version.cover() <= messages
-                && version.memory.cover.digest == digests[version.cover() - 1].to_string()
+                && version.memory.cover.digest == digests[version.cover() - 1]
         });
         let newest = self.kept.values().next_back().cloned();
         let epoch = self.last_epoch + 1;

@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use throughline_transcript::digest::Digest;
 
 use super::*;
 use crate::testing::{NOON_MS, any_memory, entry, item, memory};
@@ -40,7 +41,7 @@ fn cover() -> Cover {
     Cover {
         messages: 50,
         turns: 15,
-        digest: "d2".into(),
+        digest: Digest::from_bytes([0xd2; 32]),
         until_ms: Some(NOON_MS),
     }
 }

@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use throughline_transcript::digest::Digest;
 
 use super::*;
 use crate::document::{Cover, Provenance, Requested};
@@ -27,7 +28,7 @@ fn fresh(items: Vec<Item>) -> Memory {
         cover: Cover {
             messages: 50,
             turns: 15,
-            digest: "d2".into(),
+            digest: Digest::from_bytes([0xd2; 32]),
             until_ms: None,
         },
         ..memory(items)

@@ -343,7 +343,7 @@ struct Beginning {
 fn brought(mut memory: Memory) -> Memory {
     memory.cover.messages = 0;
     memory.cover.turns = 0;
-    memory.cover.digest = Chain::new().digest().to_string();
+    memory.cover.digest = Chain::new().digest();
     memory.version = 0;
     forget_pins(&mut memory);
     memory
