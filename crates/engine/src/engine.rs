@@ -1,10 +1,16 @@
 //! The engine: what is known of a session, and what follows from what happens to it.
 
-mod asked;
 mod build;
+mod builds;
 mod economy;
+mod failures;
+mod flight;
+mod halts;
 mod history;
+mod memories;
+mod progress;
 mod request;
+mod requested;
 mod status;
 mod swap;
 
@@ -16,111 +22,64 @@ use throughline_transcript::digest::{Chain, Digest};
 use throughline_transcript::message::Message;
 use throughline_transcript::tokens::ContextMeter;
 
-use self::asked::Asked;
-use self::build::{Drafted, Keeping, Running};
+use self::build::Keeping;
+use self::builds::Builds;
 pub use self::economy::Savings;
 use self::economy::{Account, Pace};
-use self::request::Waiting;
+use self::failures::Failures;
+use self::flight::Flight;
+use self::halts::{Halts, Stopped};
+use self::memories::Memories;
+use self::progress::Progress;
+use self::request::WaitingRequest;
+use self::requested::PendingCompaction;
 pub use self::status::{Preview, SessionStatus};
 use crate::budget::{Budget, Time};
-use crate::event::{DropReason, EngineEvent, Halt, Reason, SkipReason, UpdateFailure};
+use crate::event::{DropReason, EngineEvent, Halt, Reason, SkipReason};
 use crate::input::{Input, Pin};
 use crate::live::Live;
 use crate::output::{MemoryAdoption, Output};
-use crate::phase::{Phase, PhaseDetector};
 use crate::settings::{CompactionSettings, CompactorChoice, Fallback, Mode};
-use crate::version::{Adopted, Past, Version, VersionOrigin};
+use crate::version::{Adopted, Version, VersionOrigin};
 
 /// One session. See the crate for how it is driven.
+///
+/// Its state has parts, each with its own file and methods; only those methods write the part's fields.
 #[derive(Debug)]
 pub struct Engine {
     settings: CompactionSettings,
-    overhead_tokens: u64,
-    overhead_bytes: u64,
+    overhead: Overhead,
     live: Live,
     /// Whether anything but what was stored is known. A session that was only opened starts nothing.
     is_awake: bool,
     epoch: u64,
-    /// Rises whenever requests no longer begin as they did: with each epoch, and within one where its frame changes.
-    prefix: u64,
     /// Swaps in the life of this engine.
     swaps: u64,
-    /// Reasoning in messages before this belongs to another prefix.
-    thinking_from: usize,
-    adopted: Option<Adopted>,
-    past: Option<Past>,
-    /// The newest memory by the model that is not adopted.
-    ready: Option<Arc<Version>>,
-    /// Number of the version in `ready` that was made to be looked at.
-    prepared: Option<u32>,
-    /// The newest draft.
-    draft: Option<Drafted>,
-    drafting: Option<Running>,
-    updating: Option<Running>,
-    tickets: u64,
-    /// Number of the newest version that was kept.
-    number: u32,
-    pins: Vec<Pin>,
+    memories: Memories,
+    builds: Builds,
+    failures: Failures,
+    flight: Flight,
     meter: ContextMeter,
-    /// Estimated tokens of the last request, until its answer is reported.
-    asked_tokens: Option<u64>,
     /// Tokens of messages after the answer to the last reported request, estimated.
     added_tokens: u64,
-    last_request_at: Option<Time>,
-    /// Prefix of the request that was planned and is not answered yet.
-    in_flight: Option<u64>,
-    /// Whether the provider has not begun to answer the request that was planned.
-    is_on_its_way: bool,
-    /// Live tokens when the last order was made in this epoch.
-    ordered_at: Option<u64>,
-    /// Live tokens when the model was last asked in this epoch.
-    model_ordered_at: Option<u64>,
-    calls_since_order: u32,
-    since_swap: SinceSwap,
+    progress: Progress,
     pace: Pace,
     account: Account,
-    phases: PhaseDetector,
-    phase: Option<Phase>,
-    must_shrink: bool,
-    window_learned: Option<u64>,
-    halt: Option<Stopped>,
-    /// Live tokens when a swap was taken back: nothing is swapped in by itself before they have grown.
-    undone_at: Option<u64>,
-    /// What was skipped last, so that it is said once.
-    skipped: Option<(Reason, std::mem::Discriminant<SkipReason>)>,
-    /// The model is not asked before this.
-    rest_until: Option<Time>,
-    /// Whether it was said that the model is not asked.
-    is_rest_said: bool,
-    /// Failures of the model in a row.
-    failures: u32,
-    /// Failures of drafts in a row.
-    draft_failures: u32,
-    /// Why the model has made no memory since the last one.
-    no_model: Option<UpdateFailure>,
-    asked: Option<Asked>,
-    waiting: Option<Waiting>,
+    halts: Halts,
+    /// A compaction that was requested and is not finished.
+    pending: Option<PendingCompaction>,
+    waiting: Option<WaitingRequest>,
     outputs: VecDeque<Output>,
 }
 
-/// What has happened since the last swap.
-#[derive(Clone, Copy, Debug, Default)]
-struct SinceSwap {
-    turns: u32,
-    tool_calls: u32,
-    requests: u64,
+/// What every request carries besides memory and messages: system prompt and tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Overhead {
+    tokens: u64,
+    bytes: u64,
 }
 
-/// Why nothing is compacted, and how things stood when that was found.
-#[derive(Clone, Debug)]
-struct Stopped {
-    halt: Halt,
-    live_tokens: u64,
-    /// How much could have been covered at most.
-    cut: usize,
-}
-
-/// Everything that an engine needs to go on with a session that was stored.
+/// Everything that an engine needs to resume a stored session.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// What requests are made with; `None` if that was never said.
@@ -172,7 +131,7 @@ impl Engine {
         Self::restore(settings, Snapshot::default())
     }
 
-    /// An engine that goes on with a stored session. It starts nothing by itself: that begins with the first input.
+    /// An engine that resumes a stored session. It starts nothing before the first input.
     #[must_use]
     pub fn restore(settings: CompactionSettings, snapshot: Snapshot) -> Self {
         let cover = snapshot
@@ -180,29 +139,21 @@ impl Engine {
             .as_ref()
             .map_or(0, |version| version.cover());
         let mut live = Live::new(cover, snapshot.chain);
-        let mut phases = PhaseDetector::default();
-        let mut since_swap = SinceSwap {
-            requests: snapshot.savings.map_or(0, |savings| savings.requests),
-            ..SinceSwap::default()
-        };
-        let swapped_at = snapshot
+        let requests = snapshot.savings.map_or(0, |savings| savings.requests);
+        let mut progress = Progress::new(requests, settings.triggers.phases);
+        let (epoch, swapped_at) = snapshot
             .adoption
             .as_ref()
-            .map_or(0, |adoption| adoption.at_messages);
+            .map_or((0, 0), |adoption| (adoption.epoch, adoption.at_messages));
         for message in snapshot.messages {
             let is_since = live.end() >= swapped_at;
-            phases.push(&message);
+            progress.look_back_at(&message);
             let turns = u32::from(message.begins_turn());
             let facts = live.push(message, &settings.counter);
             if is_since {
-                since_swap.turns += turns;
-                since_swap.tool_calls += facts.tool_calls;
+                progress.count(turns, facts);
             }
         }
-        let epoch = snapshot
-            .adoption
-            .as_ref()
-            .map_or(0, |adoption| adoption.epoch);
         let adopted = snapshot
             .adoption
             .zip(snapshot.version)
@@ -212,67 +163,33 @@ impl Engine {
                     .map(|(first, _)| crate::live::Request::of(first, &snapshot.quoted).text);
                 Adopted::new(Arc::new(version), adoption, request.as_deref(), &settings)
             });
-        let ready = snapshot
-            .ready
-            .filter(|version| version.cover() > cover)
-            .filter(|version| {
-                live.chain_at(version.cover())
-                    .is_some_and(|chain| version.fits(chain))
-            })
-            .map(Arc::new);
+        let ready = memories::stored_ready(snapshot.ready, cover, &live);
         Self {
             settings,
-            overhead_tokens: 0,
-            overhead_bytes: 0,
+            overhead: Overhead::default(),
             live,
             is_awake: false,
             epoch,
-            prefix: 0,
             swaps: 0,
-            thinking_from: swapped_at,
-            adopted,
-            past: None,
-            ready,
-            prepared: None,
-            draft: None,
-            drafting: None,
-            updating: None,
-            tickets: 0,
-            number: snapshot.number,
-            pins: snapshot.pins,
+            memories: Memories::new(adopted, ready, snapshot.number, snapshot.pins),
+            builds: Builds::default(),
+            failures: Failures::default(),
+            flight: Flight::new(swapped_at, snapshot.last_request_at),
             meter: snapshot
                 .ratio_permille
                 .map_or_else(ContextMeter::default, ContextMeter::corrected_by),
-            asked_tokens: None,
             added_tokens: 0,
-            last_request_at: snapshot.last_request_at,
-            in_flight: None,
-            is_on_its_way: false,
-            ordered_at: None,
-            model_ordered_at: None,
-            calls_since_order: 0,
-            since_swap,
+            progress,
             pace: Pace::default(),
             account: snapshot.savings.map_or_else(Account::default, Account::of),
-            phases,
-            phase: None,
-            must_shrink: false,
-            window_learned: None,
-            halt: None,
-            undone_at: None,
-            skipped: None,
-            rest_until: None,
-            is_rest_said: false,
-            failures: 0,
-            draft_failures: 0,
-            no_model: None,
-            asked: None,
+            halts: Halts::default(),
+            pending: None,
             waiting: None,
             outputs: VecDeque::new(),
         }
     }
 
-    /// Takes in what happened at `now`. Drain [`Engine::poll`] afterwards.
+    /// Takes in what happened at `now`. Drain [`Engine::poll`] before you wait or send.
     pub fn handle(&mut self, now: Time, input: Input) {
         self.is_awake |= !matches!(
             input,
@@ -290,7 +207,7 @@ impl Engine {
             Input::Truncated { messages } => self.truncated(messages),
             Input::Cleared => self.cleared(),
             Input::RequestWanted => self.request_wanted(now),
-            Input::AnswerBegun => self.seen(now),
+            Input::AnswerBegun => self.answer_begun(now),
             Input::Answered { context } => self.answered(now, context),
             Input::Overflowed { window } => self.overflowed(window),
             Input::Drafted { ticket, result } => self.drafted(now, ticket, result),
@@ -300,14 +217,14 @@ impl Engine {
             Input::Cancel => self.cancelled(),
             Input::Before(before) => self.before(*before),
             Input::Undo => self.undo(),
-            Input::Pin(pin) => self.pin(pin),
-            Input::Unpin { id } => self.unpin(&id),
-            Input::PhaseEnded => self.phase = Some(Phase::Announced),
+            Input::Pin(pin) => self.memories.pin(pin),
+            Input::Unpin { id } => self.memories.unpin(&id),
+            Input::PhaseEnded => self.progress.announce_phase(),
             Input::Configured(settings) => self.configured(*settings),
             Input::Given(memory) => self.given(*memory),
             Input::FrameChanged => self.frame_changed(),
         }
-        self.go_on(now);
+        self.continue_waiting(now);
         self.build_if_due(now);
     }
 
@@ -325,7 +242,7 @@ impl Engine {
     /// The memory that requests are made with.
     #[must_use]
     pub fn memory(&self) -> Option<&Arc<Version>> {
-        self.adopted.as_ref().map(|adopted| &adopted.version)
+        self.memories.adopted().map(|adopted| &adopted.version)
     }
 
     /// Messages of the whole transcript.
@@ -343,7 +260,7 @@ impl Engine {
     /// Number of the newest memory version, adopted or not; 0 for none.
     #[must_use]
     pub fn newest_version(&self) -> u32 {
-        self.number
+        self.memories.number()
     }
 
     /// Digest of the whole transcript.
@@ -364,22 +281,20 @@ impl Engine {
     /// What the session has saved and spent, for [`Snapshot::savings`].
     #[must_use]
     pub fn savings(&self) -> Savings {
-        self.account.savings(self.since_swap.requests)
+        self.account.savings(self.progress.requests())
     }
 
     /// Facts that are pinned.
     #[must_use]
     pub fn pins(&self) -> &[Pin] {
-        &self.pins
+        self.memories.pins()
     }
 
     fn budget(&self) -> Budget {
         Budget {
-            window: self.window_learned.map_or(self.settings.window, |learned| {
-                learned.min(self.settings.window)
-            }),
+            window: self.halts.window(self.settings.window),
             output_reserve: self.settings.output_reserve,
-            overhead: self.overhead_tokens,
+            overhead: self.overhead.tokens,
         }
     }
 
@@ -393,9 +308,7 @@ impl Engine {
 
     /// Estimated tokens of the next request, not corrected.
     fn estimate(&self) -> u64 {
-        self.overhead_tokens
-            + self.adopted.as_ref().map_or(0, |adopted| adopted.tokens)
-            + self.live.tokens()
+        self.overhead.tokens + self.memories.adopted_tokens() + self.live.tokens()
     }
 
     /// Tokens of the next request.
@@ -406,41 +319,36 @@ impl Engine {
     /// Tokens of the next request if this version were adopted.
     fn context_with(&self, version: &Version) -> u64 {
         let request = self.quoted_by(version.cover());
-        let (_, tokens) = crate::version::with_request(
+        let tokens = crate::version::tokens_with_request(
             version,
             request.as_ref().map(|request| request.text.as_str()),
             &self.settings,
         );
         self.meter
             .calibration()
-            .apply(self.overhead_tokens + tokens + self.live.tokens_from(version.cover()))
+            .apply(self.overhead.tokens + tokens + self.live.tokens_from(version.cover()))
     }
 
     /// Bytes of the next request.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.overhead_bytes
-            + self
-                .adopted
-                .as_ref()
-                .map_or(0, |adopted| adopted.text.len() as u64)
-            + self.live.bytes()
+        self.overhead.bytes + self.memories.adopted_bytes() + self.live.bytes()
     }
 
     /// Bytes of the next request if this version were adopted.
     fn bytes_with(&self, version: &Version) -> u64 {
         let quoted = self.quoted_by(version.cover());
-        self.overhead_bytes
+        self.overhead.bytes
             + (version.text.len() + quoted.map_or(0, |request| request.text.len())) as u64
             + self.live.bytes_from(version.cover())
     }
 
     /// Whether nothing is to be compacted; ends that where something has changed.
     fn is_halted(&mut self) -> bool {
-        let Some(stopped) = &self.halt else {
+        let Some(stopped) = self.halts.stopped() else {
             return false;
         };
-        let is_final = matches!(stopped.halt, Halt::Overhead { .. });
+        let is_final = stopped.is_final();
         let has_grown = self.live.tokens() >= stopped.live_tokens + self.settings.step_tokens();
         let can_shrink =
             || self.context() > self.budget().limit() && self.cut(Keeping::Least) > stopped.cut;
@@ -452,41 +360,37 @@ impl Engine {
     }
 
     fn overhead(&mut self, tokens: u64, bytes: u64) {
-        if (tokens, bytes) != (self.overhead_tokens, self.overhead_bytes) {
-            self.overhead_tokens = tokens;
-            self.overhead_bytes = bytes;
+        let overhead = Overhead { tokens, bytes };
+        if overhead != self.overhead {
+            self.overhead = overhead;
             self.look_again();
         }
     }
 
     /// Something has changed on which a halt may have depended.
     fn look_again(&mut self) {
-        self.skipped = None;
-        if self.halt.take().is_some() {
+        if self.halts.look_again() {
             self.event(EngineEvent::Resumed);
         }
     }
 
     /// Says that something that was due does not happen; once, until something changes.
     fn skip(&mut self, due: Reason, reason: SkipReason) {
-        let skipped = Some((due, std::mem::discriminant(&reason)));
-        if self.skipped != skipped {
-            self.skipped = skipped;
+        if self.halts.skip(due, reason) {
             self.event(EngineEvent::Skipped { due, reason });
         }
     }
 
     fn stop(&mut self, halt: Halt) {
-        if self.halt.as_ref().is_some_and(|stopped| {
-            std::mem::discriminant(&stopped.halt) == std::mem::discriminant(&halt)
-        }) {
+        if self.halts.is_stopped_by(&halt) {
             return;
         }
         self.event(EngineEvent::Halted(halt.clone()));
-        self.halt = Some(Stopped {
+        let (live_tokens, cut) = (self.live.tokens(), self.cut(Keeping::Least));
+        self.halts.stop(Stopped {
             halt,
-            live_tokens: self.live.tokens(),
-            cut: self.cut(Keeping::Least),
+            live_tokens,
+            cut,
         });
     }
 
@@ -497,17 +401,20 @@ impl Engine {
     fn configured(&mut self, settings: CompactionSettings) {
         if settings.window != self.settings.window {
             // What was learned was learned of another model.
-            self.window_learned = None;
+            self.halts.forget_window();
         }
         let is_other_counter = settings.counter.family() != self.settings.counter.family();
         self.settings = settings;
         if is_other_counter {
             self.recount();
         }
-        if self.settings.mode == Mode::Off && self.asked.is_none() {
+        let finds_phases = self.settings.triggers.phases;
+        self.progress
+            .find_phases(finds_phases, self.live.messages());
+        if self.settings.mode == Mode::Off && self.pending.is_none() {
             self.give_up_builds(DropReason::Cancelled);
         }
-        self.undone_at = None;
+        self.halts.forget_undo();
         self.look_again();
     }
 
@@ -515,10 +422,10 @@ impl Engine {
     fn candidate(&self) -> Option<&Arc<Version>> {
         let goal = self.budget().at(self.settings.soft);
         let usable = |version: &&Arc<Version>| self.can_be_adopted(version);
-        let ready = self.ready.as_ref().filter(usable);
+        let ready = self.memories.ready().filter(usable);
         let draft = self
-            .draft
-            .as_ref()
+            .memories
+            .draft()
             .map(|draft| &draft.version)
             .filter(usable)
             .filter(|_| self.may_use_drafts());
@@ -527,20 +434,13 @@ impl Engine {
                 let (after, after_draft) = (self.context_with(ready), self.context_with(draft));
                 let is_good = after <= after_draft
                     || (after <= goal
-                        && (!self.is_catch_up() || after - after_draft <= self.catch_up_min()));
+                        && (!self.memories.is_catch_up()
+                            || after - after_draft <= self.catch_up_min()));
                 Some(if is_good { ready } else { draft })
             }
             (Some(ready), None) => Some(ready),
             (None, draft) => draft,
         }
-    }
-
-    /// Whether the draft is the model's memory with what came after it.
-    fn is_catch_up(&self) -> bool {
-        let (Some(ready), Some(draft)) = (&self.ready, &self.draft) else {
-            return false;
-        };
-        draft.prior().is_some_and(|prior| Arc::ptr_eq(prior, ready))
     }
 
     /// What is left behind the model's memory has to be so much for code to add it.
@@ -563,16 +463,6 @@ impl Engine {
             || self.settings.fallback == Fallback::Draft
     }
 
-    fn pin(&mut self, pin: Pin) {
-        self.pins.retain(|known| known.id != pin.id);
-        self.pins.push(pin);
-    }
-
-    /// The fact leaves the ledger with the next swap.
-    fn unpin(&mut self, id: &str) {
-        self.pins.retain(|pin| pin.id != id);
-    }
-
     fn given(&mut self, memory: Memory) {
         let cover = memory.cover.messages;
         let fits = self
@@ -588,8 +478,7 @@ impl Engine {
         }
         // What was made, or is being made, on the ground of another memory would undo the edit.
         self.give_up_builds(DropReason::Overtaken);
-        self.ready = None;
-        self.draft = None;
+        self.memories.forget_candidates();
         let version = Version::new(memory, VersionOrigin::Given, &self.settings);
         self.adopt(Arc::new(version), Reason::Given, None);
     }

@@ -67,7 +67,7 @@ pub struct BuildOrder {
     /// Index of the first of the messages.
     pub first: usize,
     /// The messages after the prior memory's cover, up to the cut.
-    pub messages: Vec<Message>,
+    pub messages: Arc<[Message]>,
     /// The largest memory, tokens.
     pub tokens_max: u64,
     /// What it should be about.

@@ -84,77 +84,38 @@ impl Version {
         self.memory.cover.digest == digest
     }
 
-    /// The version with another number. What it changed last says so.
-    pub(crate) fn numbered(mut self, number: u32, settings: &CompactionSettings) -> Self {
+    /// The version with another number. Items that it changed last carry the new number.
+    pub(crate) fn numbered(self, number: u32, settings: &CompactionSettings) -> Self {
         if self.memory.version == number {
             return self;
         }
-        let was = self.memory.version;
-        for item in &mut self.memory.items {
-            if item.touched == was {
-                item.touched = number;
-            }
-        }
-        self.memory.version = number;
-        Self::new(self.memory, self.origin, settings)
+        Self::new(numbered(self.memory, number), self.origin, settings)
     }
 
-    /// The version with its ledger complete: with everything that is pinned and what the ledger of `adopted` holds, and
-    /// without what is not pinned any more.
-    ///
-    /// A memory that was begun before a swap knows the ledger of another memory; both are made of the same messages,
-    /// but a person may have added something to one of them. What would be too much for the cap is not added.
-    pub(crate) fn completed(
-        self,
-        adopted: Option<&Version>,
-        pins: &[Pin],
+    /// The memory as a version whose ledger is complete: see [`Version::completed`].
+    pub(crate) fn complete(
+        memory: Memory,
+        origin: VersionOrigin,
+        ledger: &Ledger<'_>,
         settings: &CompactionSettings,
     ) -> Self {
-        let pinned: Vec<String> = pins.iter().map(pin_id).collect();
-        let is_let_go = |id: &str| id.starts_with(PIN) && !pinned.iter().any(|pin| pin == id);
-        let mut items: Vec<Item> = pins.iter().map(pinned_item).collect();
-        items.extend(adopted.iter().flat_map(|adopted| {
-            adopted
-                .memory
-                .items
-                .iter()
-                .filter(|item| item.entry.section().is_ledger() && item.status == Status::Active)
-                .cloned()
-        }));
-        items.retain(|item| !is_let_go(&item.id));
-        let has_let_go = self.memory.items.iter().any(|item| is_let_go(&item.id));
-        let mut known: HashSet<&str> = HashSet::new();
-        for item in &self.memory.items {
-            if item.entry.section().is_ledger() {
-                known.insert(item.entry.text());
-            }
-            known.insert(&item.id);
+        match ledger.complete(&memory, origin, settings) {
+            Some(completed) => completed,
+            None => Self::new(memory, origin, settings),
         }
-        let mut missing: Vec<Item> = Vec::new();
-        for item in items {
-            let is_known = known.contains(item.id.as_str())
-                || known.contains(item.entry.text())
-                || missing.iter().any(|other| other.entry == item.entry);
-            if !is_known {
-                missing.push(item);
-            }
-        }
-        if missing.is_empty() && !has_let_go {
-            return self;
-        }
-        let mut memory = self.memory;
-        memory.items.retain(|item| !is_let_go(&item.id));
-        let plain = Self::new(memory, self.origin, settings);
-        if missing.is_empty() {
-            return plain;
-        }
-        // Everything else makes room for the ledger; where even that is not enough, for what is pinned.
-        let completed = plain.clone().with_ledger(missing.clone(), settings);
-        if let Some(fitted) = completed.fitted(settings) {
-            return fitted;
-        }
-        missing.retain(|item| item.id.starts_with(PIN));
-        plain.with_ledger(missing, settings)
+    }
+
+    /// The version with its ledger complete: with everything that is pinned and what the adopted ledger holds, and
+    /// without what is not pinned any more. `None` if the version is complete as it is.
+    ///
+    /// A memory that was begun before a swap knows the ledger of another memory; both are made of the same messages,
+    /// but a person may have added something to one of them. What would exceed the cap is not added.
+    pub(crate) fn completed(
+        &self,
+        ledger: &Ledger<'_>,
+        settings: &CompactionSettings,
+    ) -> Option<Self> {
+        ledger.complete(&self.memory, self.origin, settings)
     }
 
     /// The version within its cap; `None` if the ledger would have to be cut for that.
@@ -174,22 +135,97 @@ impl Version {
         }
         Some(Self::new(fitted.memory, self.origin, settings))
     }
+}
 
-    fn with_ledger(mut self, missing: Vec<Item>, settings: &CompactionSettings) -> Self {
-        let at = self
-            .memory
-            .items
-            .iter()
-            .rposition(|item| item.entry.section() <= Section::Corrections)
-            .map_or(0, |last| last + 1);
-        let version = self.memory.version;
-        let items = missing.into_iter().map(|item| Item {
-            touched: version,
-            ..item
-        });
-        self.memory.items.splice(at..at, items);
-        Self::new(self.memory, self.origin, settings)
+/// The memory with another number. Items that it changed last carry the new number.
+pub(crate) fn numbered(mut memory: Memory, number: u32) -> Memory {
+    let was = memory.version;
+    for item in &mut memory.items {
+        if item.touched == was {
+            item.touched = number;
+        }
     }
+    memory.version = number;
+    memory
+}
+
+/// What a new memory must not lose.
+pub(crate) struct Ledger<'l> {
+    /// The memory in the requests.
+    pub(crate) adopted: Option<&'l Memory>,
+    pub(crate) pins: &'l [Pin],
+}
+
+impl Ledger<'_> {
+    fn complete(
+        &self,
+        memory: &Memory,
+        origin: VersionOrigin,
+        settings: &CompactionSettings,
+    ) -> Option<Version> {
+        let pinned: Vec<String> = self.pins.iter().map(pin_id).collect();
+        let is_let_go = |id: &str| id.starts_with(PIN) && !pinned.iter().any(|pin| pin == id);
+        let mut missing = self.missing(memory, &is_let_go);
+        let has_let_go = memory.items.iter().any(|item| is_let_go(&item.id));
+        if missing.is_empty() && !has_let_go {
+            return None;
+        }
+        let mut plain = memory.clone();
+        plain.items.retain(|item| !is_let_go(&item.id));
+        if missing.is_empty() {
+            return Some(Version::new(plain, origin, settings));
+        }
+        // Everything else makes room for the ledger; if even that is not enough, for what is pinned.
+        let completed = with_items(plain.clone(), missing.clone());
+        if let Some(fitted) = Version::new(completed, origin, settings).fitted(settings) {
+            return Some(fitted);
+        }
+        missing.retain(|item| item.id.starts_with(PIN));
+        if missing.is_empty() && !has_let_go {
+            return None;
+        }
+        Some(Version::new(with_items(plain, missing), origin, settings))
+    }
+
+    /// What is pinned or in the adopted ledger, and not in the memory.
+    fn missing(&self, memory: &Memory, is_let_go: &impl Fn(&str) -> bool) -> Vec<Item> {
+        let mut known: HashSet<&str> = HashSet::new();
+        for item in &memory.items {
+            if item.entry.section().is_ledger() {
+                known.insert(item.entry.text());
+            }
+            known.insert(&item.id);
+        }
+        let adopted = self.adopted.iter().flat_map(|adopted| {
+            let is_active =
+                |item: &&Item| item.entry.section().is_ledger() && item.status == Status::Active;
+            adopted.items.iter().filter(is_active).cloned()
+        });
+        let mut missing: Vec<Item> = Vec::new();
+        let items = self.pins.iter().map(pinned_item).chain(adopted);
+        for item in items.filter(|item| !is_let_go(&item.id)) {
+            let is_known = known.contains(item.id.as_str())
+                || known.contains(item.entry.text())
+                || missing.iter().any(|other| other.entry == item.entry);
+            if !is_known {
+                missing.push(item);
+            }
+        }
+        missing
+    }
+}
+
+/// The memory with these items at the end of its ledger.
+fn with_items(mut memory: Memory, items: Vec<Item>) -> Memory {
+    let at = memory
+        .items
+        .iter()
+        .rposition(|item| item.entry.section() <= Section::Corrections)
+        .map_or(0, |last| last + 1);
+    let touched = memory.version;
+    let items = items.into_iter().map(|item| Item { touched, ..item });
+    memory.items.splice(at..at, items);
+    memory
 }
 
 /// What ids of pinned facts begin with: they are the only items of the ledger that can be taken out again.
@@ -261,8 +297,20 @@ impl Adopted {
     }
 }
 
-/// What stands before the tail, and its tokens.
-pub(crate) fn with_request(
+/// Tokens of the version and, where it covers the latest request, that request.
+pub(crate) fn tokens_with_request(
+    version: &Version,
+    request: Option<&str>,
+    settings: &CompactionSettings,
+) -> u64 {
+    let quote = request.map_or(0, |request| {
+        settings.counter.text(&restoring::latest_request(request)) as u64
+    });
+    version.tokens + quote
+}
+
+/// The text before the tail, and its tokens.
+fn with_request(
     version: &Version,
     request: Option<&str>,
     settings: &CompactionSettings,

@@ -223,7 +223,7 @@ pub fn no_memory() -> Memory {
     Memory {
         version: 0,
         cover: Cover {
-            digest: Chain::new().digest().to_string(),
+            digest: Chain::new().digest(),
             ..Cover::default()
         },
         language: None,

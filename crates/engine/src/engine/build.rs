@@ -6,6 +6,8 @@ use throughline_memory::document::Memory;
 use throughline_transcript::cut::LatestRequest;
 
 use super::Engine;
+use super::builds::Running;
+use super::memories::{Draft, DraftStorage};
 use crate::budget::{Mark, Time};
 use crate::event::{
     BuildKind, CompactionOutcome, DropReason, EngineEvent, Halt, Reason, RefusalReason, SkipReason,
@@ -14,37 +16,7 @@ use crate::event::{
 use crate::live::Keep;
 use crate::output::{BuildOrder, Output, Plan, Ticket, UpdateOrder};
 use crate::settings::{CompactorChoice, Mode};
-use crate::version::{Version, VersionOrigin};
-
-/// A memory that is being made.
-#[derive(Clone, Debug)]
-pub(super) struct Running {
-    pub(super) ticket: Ticket,
-    /// Swaps before it was ordered.
-    pub(super) swaps: u64,
-    pub(super) cover: usize,
-    pub(super) at: Time,
-    pub(super) reason: Reason,
-    pub(super) order: BuildOrder,
-}
-
-/// A draft, and what it was made of.
-#[derive(Clone, Debug)]
-pub(super) struct Drafted {
-    pub(super) version: Arc<Version>,
-    running: Running,
-    /// Whether it is stored already.
-    pub(super) is_kept: bool,
-    /// Why the model is asked when the provider has begun to answer.
-    held: Option<Reason>,
-}
-
-impl Drafted {
-    /// The memory that it goes on from.
-    pub(super) fn prior(&self) -> Option<&Arc<Version>> {
-        self.running.order.prior.as_ref()
-    }
-}
+use crate::version::{Version, VersionOrigin, numbered};
 
 /// How much of the end an order leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +37,7 @@ impl Engine {
     pub(super) fn build_if_due(&mut self, now: Time) {
         if self.settings.mode != Mode::Instant
             || !self.is_awake
-            || self.drafting.is_some()
+            || self.builds.drafting().is_some()
             || self.is_halted()
         {
             return;
@@ -88,12 +60,12 @@ impl Engine {
             (false, true) => Reason::BodyBytes,
             (false, false) => self.triggered().filter(|_| self.candidate().is_none())?,
         };
-        let Some(ordered_at) = self.ordered_at else {
+        let Some(ordered_at) = self.builds.ordered_at() else {
             return Some(reason);
         };
-        let step = match &self.ready {
+        let step = match self.memories.ready() {
             // What has come since the model was asked is added soon.
-            Some(_) if !self.is_catch_up() => self.catch_up_min(),
+            Some(_) if !self.memories.is_catch_up() => self.catch_up_min(),
             _ => self.settings.step_tokens(),
         };
         let growth = self.live.tokens().saturating_sub(ordered_at);
@@ -102,7 +74,7 @@ impl Engine {
             .settings
             .step
             .tool_calls
-            .is_some_and(|calls| self.calls_since_order >= calls);
+            .is_some_and(|calls| self.builds.calls_since_order() >= calls);
         (growth >= step || is_break || has_called || (growth > 0 && self.is_model_pressing(now)))
             .then_some(Reason::Grown)
     }
@@ -129,7 +101,7 @@ impl Engine {
             .live
             .tokens()
             .saturating_sub(self.live.tokens_from(cut));
-        let memory = self.adopted.as_ref().map_or(0, |adopted| adopted.tokens);
+        let memory = self.memories.adopted_tokens();
         self.meter
             .calibration()
             .apply((covered + memory).saturating_sub(MEMORY_TOKENS_MIN))
@@ -139,13 +111,13 @@ impl Engine {
     pub(super) fn is_overhead_too_large(&mut self) -> bool {
         let budget = self.budget();
         let is_too_large = match self.mark() {
-            Mark::Tokens(_) => self.overhead_tokens >= budget.at(self.mark()),
+            Mark::Tokens(_) => self.overhead.tokens >= budget.at(self.mark()),
             // The mark moves with the overhead, but a memory and a request have to find room.
             Mark::Permille(_) => budget.usable() < self.settings.memory_tokens_max.min(200),
         };
         if is_too_large {
             self.stop(Halt::Overhead {
-                overhead: self.overhead_tokens,
+                overhead: self.overhead.tokens,
                 limit: budget.limit(),
             });
         }
@@ -171,13 +143,13 @@ impl Engine {
         let calibration = self.meter.calibration();
         let after = |cut: usize| {
             calibration.apply(
-                self.overhead_tokens + self.settings.memory_tokens_max + self.live.tokens_from(cut),
+                self.overhead.tokens + self.settings.memory_tokens_max + self.live.tokens_from(cut),
             )
         };
         let is_light = self
             .settings
             .body_bytes_max
-            .is_none_or(|max| self.live.bytes_from(cut) + self.overhead_bytes < max / 2);
+            .is_none_or(|max| self.live.bytes_from(cut) + self.overhead.bytes < max / 2);
         let may_cover_request = keeping == Keeping::Nothing && self.live.is_at_rest();
         if after(cut) <= goal && is_light && !may_cover_request {
             return cut;
@@ -194,27 +166,26 @@ impl Engine {
         keeping: Keeping,
         focus: Option<String>,
     ) -> bool {
-        self.ordered_at = Some(self.live.tokens());
-        self.calls_since_order = 0;
+        self.builds.note_order(self.live.tokens());
         let cut = self.cut(keeping);
         if self.gain_of(cut) == 0 {
             return false;
         }
         if focus.is_none()
             && self
-                .draft
-                .as_ref()
+                .memories
+                .draft()
                 .is_some_and(|draft| draft.version.cover() == cut)
         {
             let is_made = self
-                .ready
-                .as_ref()
+                .memories
+                .ready()
                 .is_some_and(|ready| ready.cover() >= cut);
             return !is_made && self.update_if_due(now, reason);
         }
         let prior = self
-            .ready
-            .as_ref()
+            .memories
+            .ready()
             .filter(|ready| ready.cover() > self.live.first() && ready.cover() <= cut)
             .or(self.memory())
             .cloned();
@@ -225,12 +196,12 @@ impl Engine {
             return false;
         };
         let order = BuildOrder {
-            ticket: self.next_ticket(),
+            ticket: self.builds.next_ticket(),
             epoch: self.epoch,
             prior,
             chain,
             first,
-            messages: self.live.between(first, cut).to_vec(),
+            messages: self.live.between(first, cut).into(),
             tokens_max: self.settings.memory_tokens_max,
             focus,
         };
@@ -245,21 +216,19 @@ impl Engine {
             cover: cut,
             tokens,
         });
-        self.drafting = Some(Running {
-            ticket: order.ticket,
-            swaps: self.swaps,
-            cover: cut,
-            at: now,
-            reason,
-            order: order.clone(),
-        });
+        self.builds.start(
+            BuildKind::Draft,
+            Running {
+                ticket: order.ticket,
+                swaps: self.swaps,
+                cover: cut,
+                at: now,
+                reason,
+                order: order.clone(),
+            },
+        );
         self.outputs.push_back(Output::Draft(order));
         true
-    }
-
-    fn next_ticket(&mut self) -> Ticket {
-        self.tickets += 1;
-        Ticket(self.tickets)
     }
 
     pub(super) fn drafted(
@@ -268,96 +237,90 @@ impl Engine {
         ticket: Ticket,
         result: Result<Memory, UpdateFailure>,
     ) {
-        let Some(running) = self.drafting.take_if(|running| running.ticket == ticket) else {
-            self.event(EngineEvent::Dropped {
-                ticket,
-                reason: DropReason::NotOrdered,
-            });
+        let Some(running) = self.finish_build(BuildKind::Draft, ticket) else {
             return;
         };
-        let kind = BuildKind::Draft;
-        let version = result.and_then(|memory| {
-            self.accept(now, &running, kind, memory)
-                .map_err(|reason| UpdateFailure {
-                    class: "refused".to_owned(),
-                    message: reason,
-                    retry_after_ms: None,
-                })
-        });
-        match version {
+        match result.and_then(|memory| self.accept(now, &running, BuildKind::Draft, memory)) {
             Ok(version) => {
-                // The number is the one that it has if it is adopted, so that it need not be written again then. Where a
-                // swap is near it is stored now, beside the session, and not while a request waits.
-                let is_kept = self.is_swap_near();
-                let draft = if is_kept {
-                    self.keep(version)
+                self.failures.draft_made();
+                // If a swap is near, the draft is stored now, in the background, and not while a request waits. Otherwise
+                // it only has the number that it would be stored under.
+                let (version, storage) = if self.is_swap_near() {
+                    (self.keep(version), DraftStorage::Kept)
                 } else {
-                    let number = self.number.saturating_add(1);
-                    Arc::new(version.numbered(number, &self.settings))
+                    (Arc::new(version), DraftStorage::NotKept)
                 };
-                self.draft_failures = 0;
                 let reason = running.reason;
-                self.draft = Some(Drafted {
-                    version: Arc::clone(&draft),
+                self.memories.set_draft(Draft {
+                    version: Arc::clone(&version),
                     running,
-                    is_kept,
+                    storage,
                     held: None,
                 });
                 if !self.update_if_due(now, reason) {
-                    self.finish_asked(ticket, &draft);
+                    self.finish_pending(ticket, &version);
                 }
             }
             Err(reason) => self.draft_failed(ticket, reason),
         }
     }
 
-    /// The provider has seen the last request: a model that is to read it too can be asked.
-    pub(super) fn seen(&mut self, now: Time) {
-        self.is_on_its_way = false;
-        if let Some(reason) = self.draft.as_mut().and_then(|draft| draft.held.take()) {
+    /// Ends a build. An answer to no order is dropped.
+    fn finish_build(&mut self, kind: BuildKind, ticket: Ticket) -> Option<Running> {
+        let running = self.builds.finish(kind, ticket);
+        if running.is_none() {
+            self.event(EngineEvent::Dropped {
+                ticket,
+                reason: DropReason::NotOrdered,
+            });
+        }
+        running
+    }
+
+    /// The provider's cache holds the last request: a model that is to read it too can be asked.
+    pub(super) fn answer_begun(&mut self, now: Time) {
+        self.flight.answer_begun();
+        if let Some(reason) = self.memories.release_model() {
             self.update_if_due(now, reason);
         }
     }
 
-    /// Orders the model's memory of what the newest draft was made of, or holds it back until the provider has seen the
-    /// request that is on its way.
+    /// Orders the model's memory of what the newest draft was made of, or holds it back until the provider's cache holds
+    /// the request that is on its way.
     fn update_if_due(&mut self, now: Time, reason: Reason) -> bool {
-        let Some(draft) = self.draft.clone() else {
+        let Some(draft) = self.memories.draft() else {
             return false;
         };
         if self.is_overtaken(&draft.running) {
             return false;
         }
-        let is_due = self.is_model_due(now);
-        if is_due {
-            let running = Running {
-                reason,
-                ..draft.running
-            };
-            self.order_update(now, running, &draft.version);
-        } else if let Some(draft) = self.draft.as_mut().filter(|_| self.is_on_its_way) {
-            draft.held = Some(reason);
+        if self.is_model_due(now) {
+            let draft = draft.clone();
+            self.order_update(now, reason, &draft);
+            return true;
         }
-        is_due
+        if self.flight.is_on_its_way() {
+            self.memories.hold_model(reason);
+        }
+        false
     }
 
     fn draft_failed(&mut self, ticket: Ticket, reason: UpdateFailure) {
-        self.draft_failures += 1;
-        let in_a_row = self.draft_failures;
+        let failed = self.failures.draft_failed(self.settings.failures_max);
+        let in_a_row = failed.in_a_row;
         self.event(EngineEvent::Failed {
             ticket,
             kind: BuildKind::Draft,
             reason: reason.clone(),
             in_a_row,
         });
-        if in_a_row >= self.settings.failures_max {
-            self.draft_failures = 0;
+        if failed.is_too_often {
             self.stop(Halt::Failures {
                 in_a_row,
                 last: reason.clone(),
             });
         }
-        self.end_asked(
+        self.end_pending(
             ticket,
             CompactionOutcome::Refused {
                 reason: reason.message,
@@ -375,49 +338,50 @@ impl Engine {
     /// Whether a swap has come in between, and left so little that nothing needs to be made of it by a model yet.
     fn is_overtaken(&self, running: &Running) -> bool {
         running.swaps < self.swaps
-            && self.asked.is_none()
+            && self.pending.is_none()
             && self.waiting.is_none()
             && self.context() < self.budget().at(self.settings.soft)
     }
 
     pub(super) fn wants_model(&self, now: Time) -> bool {
         self.settings.compactor == CompactorChoice::Model
-            && self.updating.is_none()
-            && (self.asked.is_some() || self.rest_until.is_none_or(|until| now >= until))
+            && self.builds.updating().is_none()
+            && (self.pending.is_some() || !self.failures.is_resting(now))
     }
 
-    fn order_update(&mut self, now: Time, drafted: Running, draft: &Arc<Version>) {
+    fn order_update(&mut self, now: Time, reason: Reason, draft: &Draft) {
+        let (drafted, cover) = (draft.running.ticket, draft.running.cover);
         let order = BuildOrder {
-            ticket: self.next_ticket(),
-            ..drafted.order
+            ticket: self.builds.next_ticket(),
+            ..draft.running.order.clone()
         };
-        self.rest_until = None;
-        self.model_ordered();
-        if std::mem::take(&mut self.is_rest_said) {
+        let was_halted = self.failures.end_rest();
+        self.account_model_order();
+        if was_halted {
             self.event(EngineEvent::Resumed);
         }
-        self.hand_over_asked(drafted.ticket, order.ticket);
+        self.hand_over_pending(drafted, order.ticket);
         self.event(EngineEvent::BuildStarted {
             ticket: order.ticket,
             kind: BuildKind::Model,
-            reason: drafted.reason,
-            cover: drafted.cover,
+            reason,
+            cover,
             tokens: self
                 .live
                 .tokens_from(order.first)
-                .saturating_sub(self.live.tokens_from(drafted.cover)),
+                .saturating_sub(self.live.tokens_from(cover)),
         });
-        self.updating = Some(Running {
-            ticket: order.ticket,
-            swaps: self.swaps,
-            cover: drafted.cover,
-            at: now,
-            reason: drafted.reason,
-            order: BuildOrder {
-                messages: Vec::new(),
-                ..order.clone()
+        self.builds.start(
+            BuildKind::Model,
+            Running {
+                ticket: order.ticket,
+                swaps: self.swaps,
+                cover,
+                at: now,
+                reason,
+                order: order.clone(),
             },
-        });
+        );
         // Nothing may be said between a call and its result.
         let live = Plan {
             end: self.live.settled_end(),
@@ -425,7 +389,7 @@ impl Engine {
         };
         self.outputs.push_back(Output::Update(UpdateOrder {
             order,
-            draft: Arc::new(draft.memory.clone()),
+            draft: Arc::new(draft.version.memory.clone()),
             live,
         }));
     }
@@ -436,183 +400,153 @@ impl Engine {
         ticket: Ticket,
         result: Result<Memory, UpdateFailure>,
     ) {
-        let Some(running) = self.updating.take_if(|running| running.ticket == ticket) else {
-            self.event(EngineEvent::Dropped {
-                ticket,
-                reason: DropReason::NotOrdered,
-            });
+        let Some(running) = self.finish_build(BuildKind::Model, ticket) else {
             return;
         };
-        let kind = BuildKind::Model;
         if running.swaps + 1 < self.swaps {
             self.drop_late(ticket, DropReason::TwoSwaps);
             return;
         }
-        let version = result.and_then(|memory| {
-            self.accept(now, &running, kind, memory)
-                .map_err(|message| UpdateFailure {
-                    class: "refused".to_owned(),
-                    message,
-                    retry_after_ms: None,
-                })
-        });
-        match version {
+        match result.and_then(|memory| self.accept(now, &running, BuildKind::Model, memory)) {
             Ok(version) => {
-                self.failures = 0;
-                self.no_model = None;
+                self.failures.model_made();
                 let version = self.keep(version);
-                self.ready = Some(Arc::clone(&version));
-                self.finish_asked(ticket, &version);
+                self.memories.set_ready(Arc::clone(&version));
+                self.finish_pending(ticket, &version);
             }
-            Err(reason) => self.failed(now, ticket, reason),
+            Err(reason) => self.model_failed(now, ticket, reason),
         }
     }
 
     fn drop_late(&mut self, ticket: Ticket, reason: DropReason) {
         self.event(EngineEvent::Dropped { ticket, reason });
-        self.end_asked(ticket, CompactionOutcome::Discarded);
+        self.end_pending(ticket, CompactionOutcome::Discarded);
     }
 
-    fn failed(&mut self, now: Time, ticket: Ticket, reason: UpdateFailure) {
-        self.failures += 1;
+    fn model_failed(&mut self, now: Time, ticket: Ticket, reason: UpdateFailure) {
+        let failed = self.failures.model_failed(
+            now,
+            reason.clone(),
+            self.settings.failures_max,
+            self.settings.failure_rest_ms,
+        );
         self.event(EngineEvent::Failed {
             ticket,
             kind: BuildKind::Model,
             reason: reason.clone(),
-            in_a_row: self.failures,
+            in_a_row: failed.in_a_row,
         });
-        self.no_model = Some(reason.clone());
-        let mut rest = reason.retry_after_ms;
-        if self.failures >= self.settings.failures_max {
+        if failed.is_too_often {
             self.event(EngineEvent::Halted(Halt::Failures {
-                in_a_row: self.failures,
+                in_a_row: failed.in_a_row,
                 last: reason.clone(),
             }));
-            self.is_rest_said = true;
-            self.failures = 0;
-            rest = Some(rest.unwrap_or(0).max(self.settings.failure_rest_ms));
         }
-        if let Some(rest) = rest {
-            self.rest_until = Some(now + rest);
-        }
-        self.finish_asked_without_model(ticket, &reason.message);
+        self.finish_pending_without_model(ticket, &reason.message);
     }
 
-    /// Checks a memory against what was ordered and against the history as it is now.
+    /// Checks a memory against what was ordered and against the history as it is now. It is rendered here, under the
+    /// number that it is kept with.
     fn accept(
         &mut self,
         now: Time,
         running: &Running,
         kind: BuildKind,
         memory: Memory,
-    ) -> Result<Version, String> {
-        let ticket = running.ticket;
-        let refused = |engine: &mut Self, reason: RefusalReason, said: &str| {
-            engine.event(EngineEvent::Refused {
-                ticket,
-                kind,
-                reason,
-            });
-            Err(said.to_owned())
-        };
+    ) -> Result<Version, UpdateFailure> {
         if memory.cover.messages != running.cover {
-            return refused(
-                self,
-                RefusalReason::OtherCover,
-                "the memory stands for other messages than were asked for",
-            );
+            return Err(self.refuse(running, kind, RefusalReason::OtherCover));
         }
         if memory.items.is_empty() {
-            return refused(self, RefusalReason::Empty, "the memory says nothing");
+            return Err(self.refuse(running, kind, RefusalReason::Empty));
+        }
+        if self.live.chain_at(running.cover) != Some(memory.cover.digest) {
+            self.event(EngineEvent::Dropped {
+                ticket: running.ticket,
+                reason: DropReason::HistoryChanged,
+            });
+            return Err(refusal("the history has changed since"));
         }
         let origin = match kind {
             BuildKind::Draft => VersionOrigin::Draft,
             BuildKind::Model => VersionOrigin::Model,
         };
-        let version = Version::new(memory, origin, &self.settings);
-        let fits = self
-            .live
-            .chain_at(running.cover)
-            .is_some_and(|chain| version.fits(chain));
-        if !fits {
-            self.event(EngineEvent::Dropped {
-                ticket,
-                reason: DropReason::HistoryChanged,
-            });
-            return Err("the history has changed since".to_owned());
-        }
-        let version = self.with_ledger(version);
-        let version =
-            if self.settings.memory_tokens_max >= version.tokens || kind == BuildKind::Draft {
-                version
-            } else {
-                let tokens = version.tokens;
-                let tokens_max = self.settings.memory_tokens_max;
-                match version.fitted(&self.settings) {
-                    Some(fitted) => fitted,
-                    None => {
-                        return refused(
-                            self,
-                            RefusalReason::OverCap { tokens, tokens_max },
-                            "the memory is larger than it may be",
-                        );
-                    }
+        let memory = numbered(memory, self.memories.next_number());
+        let mut version = Version::complete(memory, origin, &self.ledger(origin), &self.settings);
+        if kind == BuildKind::Model {
+            let (tokens, tokens_max) = (version.tokens, self.settings.memory_tokens_max);
+            version = match version.fitted(&self.settings) {
+                Some(fitted) => fitted,
+                None => {
+                    let reason = RefusalReason::OverCap { tokens, tokens_max };
+                    return Err(self.refuse(running, kind, reason));
                 }
             };
-        let covered = self.adopted.as_ref().map_or(0, |adopted| adopted.tokens)
+        }
+        let tokens = version.tokens;
+        let covered = self.memories.adopted_tokens()
             + self
                 .live
                 .tokens()
                 .saturating_sub(self.live.tokens_from(running.cover));
-        if version.tokens >= covered {
-            let reason = RefusalReason::NotSmaller {
-                tokens: version.tokens,
-                covered,
-            };
-            return refused(
-                self,
-                reason,
-                "the memory is not smaller than what it covers",
-            );
+        if tokens >= covered {
+            let reason = RefusalReason::NotSmaller { tokens, covered };
+            return Err(self.refuse(running, kind, reason));
         }
         let took_ms = now.since(running.at);
         if kind == BuildKind::Model {
             self.pace.updated(took_ms);
         }
         self.event(EngineEvent::Built {
-            ticket,
+            ticket: running.ticket,
             kind,
             cover: running.cover,
-            tokens: version.tokens,
+            tokens,
             took_ms,
         });
         Ok(version)
     }
 
+    fn refuse(
+        &mut self,
+        running: &Running,
+        kind: BuildKind,
+        reason: RefusalReason,
+    ) -> UpdateFailure {
+        let message = match reason {
+            RefusalReason::OtherCover => "the memory stands for other messages than were asked for",
+            RefusalReason::Empty => "the memory says nothing",
+            RefusalReason::OverCap { .. } => "the memory is larger than it may be",
+            RefusalReason::NotSmaller { .. } => "the memory is not smaller than what it covers",
+        };
+        self.event(EngineEvent::Refused {
+            ticket: running.ticket,
+            kind,
+            reason,
+        });
+        refusal(message)
+    }
+
     /// Numbers a version and has it stored.
     pub(super) fn keep(&mut self, version: Version) -> Arc<Version> {
-        self.number = self.number.saturating_add(1);
-        let version = Arc::new(version.numbered(self.number, &self.settings));
+        let version = self.memories.number_next(version, &self.settings);
         self.outputs.push_back(Output::Keep(Arc::clone(&version)));
         version
     }
 
-    pub(super) fn give_up_update(&mut self, reason: DropReason) {
-        if let Some(running) = self.updating.take() {
+    pub(super) fn give_up_build(&mut self, kind: BuildKind, reason: DropReason) {
+        let Some(running) = self.builds.give_up(kind) else {
+            return;
+        };
+        if kind == BuildKind::Model {
             self.outputs.push_back(Output::CancelUpdate(running.ticket));
-            self.drop_late(running.ticket, reason);
         }
-    }
-
-    pub(super) fn give_up_draft(&mut self, reason: DropReason) {
-        if let Some(running) = self.drafting.take() {
-            self.drop_late(running.ticket, reason);
-        }
+        self.drop_late(running.ticket, reason);
     }
 
     pub(super) fn give_up_builds(&mut self, reason: DropReason) {
-        self.give_up_update(reason);
-        self.give_up_draft(reason);
+        self.give_up_build(BuildKind::Model, reason);
+        self.give_up_build(BuildKind::Draft, reason);
     }
 
     /// What a request is made of now.
@@ -621,22 +555,30 @@ impl Engine {
         Plan {
             epoch: self.epoch,
             memory: self
-                .adopted
-                .as_ref()
+                .memories
+                .adopted()
                 .map(|adopted| Arc::clone(&adopted.text)),
             first: self.live.first(),
             end: self.live.end(),
             thinking_from: if self.settings.binds_thinking {
-                self.thinking_from
+                self.flight.thinking_from()
             } else {
                 0
             },
             last_end: self
                 .live
                 .last_asked()
-                .filter(|end| *end >= self.thinking_from),
+                .filter(|end| *end >= self.flight.thinking_from()),
             tokens,
             is_too_large: tokens > self.budget().limit(),
         }
+    }
+}
+
+fn refusal(message: &str) -> UpdateFailure {
+    UpdateFailure {
+        class: "refused".to_owned(),
+        message: message.to_owned(),
+        retry_after_ms: None,
     }
 }

@@ -134,6 +134,42 @@ impl Default for Account {
 }
 
 impl Account {
+    /// An answer read this much of its prompt from the cache.
+    fn read_from_cache(&mut self, prompt: u64, cached: u64) {
+        if let Some(before) = self.last_prompt.replace(prompt) {
+            let before = before.min(prompt);
+            if before >= CACHED_TOKENS_MIN {
+                let hits = (cached.saturating_mul(1_000) / before).min(1_000);
+                self.hits_permille = (self.hits_permille + hits) / 2;
+            }
+        }
+    }
+
+    /// A request was smaller by what the swaps removed, at this price for a token.
+    fn save(&mut self, price: u64) {
+        self.saved += i128::from(self.removed) * i128::from(price);
+    }
+
+    /// A swap removed this many tokens and cost this price.
+    fn swapped(&mut self, removed: u64, price: u64) {
+        self.removed += removed;
+        self.removed_last = removed;
+        self.last_prompt = None;
+        self.saved -= i128::from(price);
+    }
+
+    /// The last swap was undone.
+    fn undone(&mut self) {
+        self.removed = self.removed.saturating_sub(self.removed_last);
+        self.removed_last = 0;
+        self.last_prompt = None;
+    }
+
+    /// A model makes a memory at this price.
+    fn spend(&mut self, price: u64) {
+        self.spent += i128::from(price);
+    }
+
     pub(super) fn of(savings: Savings) -> Self {
         Self {
             removed: savings.removed,
@@ -167,27 +203,16 @@ impl Engine {
         }
     }
 
-    /// Takes in what an answer says of the cache.
-    pub(super) fn read_from_cache(&mut self, prompt: u64, cached: u64) {
-        if let Some(before) = self.account.last_prompt.replace(prompt) {
-            let before = before.min(prompt);
-            if before >= CACHED_TOKENS_MIN {
-                let hits = (cached.saturating_mul(1_000) / before).min(1_000);
-                self.account.hits_permille = (self.account.hits_permille + hits) / 2;
-            }
-        }
-        let saved = i128::from(self.account.removed) * i128::from(self.reread_permille());
-        self.account.saved += saved;
+    /// An answer reports what it read from the cache.
+    pub(super) fn account_answer(&mut self, prompt: u64, cached: u64) {
+        self.account.read_from_cache(prompt, cached);
+        self.account.save(self.reread_permille());
     }
 
-    /// Takes in that a swap has made the requests smaller.
-    pub(super) fn removed(&mut self, before: u64, after: u64) {
-        let removed = before.saturating_sub(after);
-        self.account.removed += removed;
-        self.account.removed_last = removed;
-        self.account.last_prompt = None;
-        let memory = self.adopted.as_ref().map_or(0, |adopted| adopted.tokens);
-        self.account.saved -= i128::from(self.swap_price(memory, self.live.first()));
+    /// A swap has made the requests smaller.
+    pub(super) fn account_swap(&mut self, before: u64, after: u64) {
+        let price = self.swap_price(self.memories.adopted_tokens(), self.live.first());
+        self.account.swapped(before.saturating_sub(after), price);
         self.pace.epoch_begins();
     }
 
@@ -205,12 +230,9 @@ impl Engine {
             + calibration.apply(tail) * write.saturating_sub(self.reread_permille())
     }
 
-    /// The last swap was taken back.
-    pub(super) fn put_back(&mut self) {
-        let account = &mut self.account;
-        account.removed = account.removed.saturating_sub(account.removed_last);
-        account.removed_last = 0;
-        account.last_prompt = None;
+    /// The last swap was undone.
+    pub(super) fn account_undo(&mut self) {
+        self.account.undone();
         self.pace.epoch_begins();
     }
 
@@ -221,7 +243,8 @@ impl Engine {
             return None;
         }
         if self
-            .last_request_at
+            .flight
+            .last_request_at()
             .is_some_and(|last| now.since(last) > economy.cache_ms)
         {
             return Some(Reason::Cold);
@@ -235,9 +258,9 @@ impl Engine {
             u128::from(economy.write_permille),
         );
         // There will be as many requests as there were: the best guess for something that has no natural end.
-        let requests = u128::from(self.since_swap.requests.max(1));
+        let requests = u128::from(self.progress.requests().max(1));
         let saved = requests * u128::from(context.saturating_sub(after)) * read;
-        let anew = after.saturating_sub(self.overhead_tokens);
+        let anew = after.saturating_sub(self.overhead.tokens);
         let price = u128::from(anew) * write.saturating_sub(read);
         (saved * 1000 >= price * u128::from(margin_permille)).then_some(Reason::Pays)
     }
@@ -245,19 +268,22 @@ impl Engine {
     /// Whether a model is to make a memory of what code has made one of.
     pub(super) fn is_model_due(&self, now: Time) -> bool {
         let is_free = self.settings.economy.spending == Spending::Freely;
-        let is_time = || !self.is_on_its_way && (is_free || self.is_time_for_model());
+        let is_time = || !self.flight.is_on_its_way() && (is_free || self.is_time_for_model());
         self.wants_model(now) && (self.is_awaited() || is_time())
     }
 
     /// Whether a model has to begin now, although the context has not grown by a step.
     pub(super) fn is_model_pressing(&self, now: Time) -> bool {
         let is_free = self.settings.economy.spending == Spending::Freely;
-        self.wants_model(now) && !is_free && !self.is_on_its_way && self.is_time_for_model()
+        self.wants_model(now)
+            && !is_free
+            && !self.flight.is_on_its_way()
+            && self.is_time_for_model()
     }
 
     /// Whether somebody waits for a memory, whatever it costs.
     fn is_awaited(&self) -> bool {
-        self.asked.is_some()
+        self.pending.is_some()
             || self.settings.mode == Mode::Traditional
             || (self.waiting.is_some() && self.settings.model_wait_ms_max > 0)
     }
@@ -271,15 +297,15 @@ impl Engine {
     /// would be paid for reading that first.
     fn is_about_to_ask(&self) -> bool {
         let last = self.live.messages().last();
-        self.asked_tokens.is_none() && last.is_some_and(|last| last.role != Role::Assistant)
+        !self.flight.awaits_report() && last.is_some_and(|last| last.role != Role::Assistant)
     }
 
     fn is_late_for_model(&self) -> bool {
-        if let Some(at) = self.model_ordered_at {
+        if let Some(at) = self.builds.model_ordered_at() {
             let growth = self.live.tokens().saturating_sub(at);
             // After a failure it is tried again soon.
             return growth
-                >= match &self.ready {
+                >= match self.memories.ready() {
                     Some(_) => self.budget().share(CATCH_UP_PERMILLE),
                     None => self.settings.step_tokens(),
                 };
@@ -300,11 +326,11 @@ impl Engine {
         let cut = self.cut(Keeping::Usual);
         let memory = self.settings.memory_tokens_max;
         let left = memory + self.live.tokens_from(cut);
-        let after = self.overhead_tokens + self.meter.calibration().apply(left);
+        let after = self.overhead.tokens + self.meter.calibration().apply(left);
         let removed = self.account.removed + self.context().saturating_sub(after);
         // There will be as many requests as there were: the best guess for something that has no natural end. It may end
         // sooner, so half of that is counted on.
-        let requests = i128::from(self.since_swap.requests.max(1));
+        let requests = i128::from(self.progress.requests().max(1));
         let expected = requests * i128::from(removed) * i128::from(self.reread_permille()) / 2;
         let saved = self.account.saved + expected - i128::from(self.swap_price(memory, cut));
         let price = self.account.spent + i128::from(self.model_price());
@@ -316,8 +342,8 @@ impl Engine {
         let economy = &self.settings.economy;
         let cut = self.cut(Keeping::Usual);
         let first = self
-            .ready
-            .as_ref()
+            .memories
+            .ready()
             .map_or(self.live.first(), |ready| ready.cover());
         let fresh = self
             .live
@@ -335,9 +361,10 @@ impl Engine {
         shared.min(own) + INSTRUCTIONS_TOKENS * 1_000 + output
     }
 
-    /// Takes in that the model was asked.
-    pub(super) fn model_ordered(&mut self) {
-        self.model_ordered_at = Some(self.live.tokens());
-        self.account.spent += i128::from(self.model_price());
+    /// The model is asked.
+    pub(super) fn account_model_order(&mut self) {
+        self.builds.note_model_order(self.live.tokens());
+        let price = self.model_price();
+        self.account.spend(price);
     }
 }

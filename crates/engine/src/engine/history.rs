@@ -7,41 +7,36 @@ use throughline_transcript::message::{Message, Role};
 use throughline_transcript::tokens::ContextMeter;
 use throughline_transcript::usage::ContextSize;
 
-use super::{Engine, SinceSwap};
+use super::Engine;
+use super::builds::Running;
+use super::halts::Stopped;
 use crate::budget::Time;
-use crate::event::{DropReason, EngineEvent, Halt};
+use crate::event::{BuildKind, DropReason, EngineEvent};
 use crate::input::PreviousEpoch;
-use crate::live::{Live, Request, recount};
+use crate::live::{Live, Request};
 use crate::output::{MemoryAdoption, Output};
-use crate::phase::PhaseDetector;
 use crate::version::{Adopted, Past, Version};
 
 impl Engine {
     pub(super) fn appended(&mut self, now: Time, message: Message) {
         if message.role == Role::Assistant {
-            self.seen(now);
+            self.answer_begun(now);
         }
-        if let Some(phase) = self.phases.push(&message) {
-            self.phase = Some(phase);
-        }
-        self.since_swap.turns += u32::from(message.begins_turn());
+        self.progress.look_at(&message);
+        let turns = u32::from(message.begins_turn());
         let facts = self.live.push(message, &self.settings.counter);
-        self.since_swap.tool_calls += facts.tool_calls;
-        self.calls_since_order += facts.tool_calls;
+        self.progress.count(turns, facts);
+        self.builds.note_calls(facts.tool_calls);
         self.added_tokens += facts.tokens;
     }
 
     pub(super) fn answered(&mut self, now: Time, context: Option<ContextSize>) {
-        self.seen(now);
-        if self
-            .in_flight
-            .take()
-            .is_some_and(|prefix| prefix != self.prefix)
-        {
-            // The model reasoned about what stood before the swap.
+        self.answer_begun(now);
+        if self.flight.land() {
+            // The model reasoned about what was there before the swap.
             self.reason_from(self.live.end());
         }
-        let Some(estimated) = self.asked_tokens.take() else {
+        let Some(estimated) = self.flight.take_sent_tokens() else {
             return;
         };
         let Some(context) = context else {
@@ -54,30 +49,27 @@ impl Engine {
             });
             return;
         }
-        self.read_from_cache(context.prompt, context.cached);
+        self.account_answer(context.prompt, context.cached);
         self.meter.reported(estimated, context);
         self.added_tokens = 0;
     }
 
     pub(super) fn overflowed(&mut self, window: Option<u64>) {
-        let asked = self.asked_tokens.take();
-        self.in_flight = None;
-        self.is_on_its_way = false;
-        self.must_shrink = true;
+        let sent = self.flight.refuse();
+        self.halts.overflow();
         let known = self.budget().window;
         // A provider that names no window still says that it is smaller than what was sent, if that was measured in
         // its own tokens. A refusal of something small was for another reason.
-        let measured = asked
+        let measured = sent
             .filter(|_| self.meter.calibration().reports() > 0)
             .map(|tokens| self.meter.calibration().apply(tokens))
             .filter(|tokens| *tokens >= known / 2);
         if let Some(window) = window.or(measured)
             && window < known
         {
-            self.window_learned = Some(window);
+            self.halts.learn_window(window);
             self.event(EngineEvent::WindowLearned { window });
         }
-        self.undone_at = None;
         self.look_again();
     }
 
@@ -94,36 +86,29 @@ impl Engine {
         }
         self.live.truncate(messages);
         self.history_changed();
-        if messages < self.thinking_from {
+        if messages < self.flight.thinking_from() {
             // What is said from here on is reasoned about in the present epoch.
             self.reason_from(messages);
         }
-        self.ready.take_if(|version| version.cover() > messages);
-        self.draft.take_if(|draft| draft.version.cover() > messages);
+        self.memories.truncate(messages);
         // What was ordered for the messages that are left is still good.
-        let is_hit = |running: &super::build::Running| running.cover > messages;
-        if self.updating.as_ref().is_some_and(is_hit) {
-            self.give_up_update(DropReason::HistoryChanged);
+        let is_cut = |running: &Running| running.cover > messages;
+        if self.builds.updating().is_some_and(is_cut) {
+            self.give_up_build(BuildKind::Model, DropReason::HistoryChanged);
         }
-        if self.drafting.as_ref().is_some_and(is_hit) {
-            self.give_up_draft(DropReason::HistoryChanged);
+        if self.builds.drafting().is_some_and(is_cut) {
+            self.give_up_build(BuildKind::Draft, DropReason::HistoryChanged);
         }
     }
 
     pub(super) fn cleared(&mut self) {
         self.give_up_builds(DropReason::HistoryChanged);
         self.live = Live::new(0, Chain::new().digest());
-        self.phases = PhaseDetector::default();
-        self.ready = None;
-        self.draft = None;
-        self.past = None;
-        self.since_swap = SinceSwap::default();
-        self.pins.clear();
-        self.thinking_from = 0;
-        self.in_flight = None;
-        self.must_shrink = false;
-        self.undone_at = None;
-        self.adopted = None;
+        self.memories.clear();
+        self.progress.clear();
+        self.flight.clear();
+        self.halts.give_up_shrinking();
+        self.halts.forget_undo();
         self.begin_epoch();
         self.adopt_as_it_is();
         self.history_changed();
@@ -134,24 +119,18 @@ impl Engine {
             epoch: self.epoch,
             version: None,
             cover: 0,
-            at_messages: self.thinking_from,
+            at_messages: self.flight.thinking_from(),
             quoted: None,
         }
     }
 
     pub(super) fn history_changed(&mut self) {
         self.meter.history_changed();
-        self.asked_tokens = None;
+        self.flight.forget_sent_tokens();
         self.added_tokens = 0;
-        self.ordered_at = None;
-        self.model_ordered_at = None;
-        self.calls_since_order = 0;
-        self.phase = None;
-        if !self
-            .halt
-            .as_ref()
-            .is_some_and(|stopped| matches!(stopped.halt, Halt::Overhead { .. }))
-        {
+        self.builds.history_changed();
+        self.progress.forget_phase();
+        if !self.halts.stopped().is_some_and(Stopped::is_final) {
             self.look_again();
         }
     }
@@ -187,7 +166,7 @@ impl Engine {
             Adopted::new(Arc::new(version), adoption, request, &self.settings)
         });
         let (messages, facts) = past.split_front(covered);
-        self.past = Some(Past {
+        self.memories.set_past(Past {
             adopted,
             first,
             chain: before.chain,
@@ -197,15 +176,15 @@ impl Engine {
     }
 
     pub(super) fn undo(&mut self) {
-        let Some(past) = self.past.take() else {
+        let Some(past) = self.memories.take_past() else {
             return;
         };
         self.give_up_builds(DropReason::HistoryChanged);
         self.live
             .join_front(past.first, past.chain, past.messages, past.facts);
         self.begin_epoch();
-        self.thinking_from = self.live.end();
-        self.adopted = past.adopted.map(|adopted| Adopted {
+        self.flight.reason_from(self.live.end());
+        let adopted = past.adopted.map(|adopted| Adopted {
             adoption: MemoryAdoption {
                 epoch: self.epoch,
                 at_messages: self.live.end(),
@@ -213,14 +192,14 @@ impl Engine {
             },
             ..adopted
         });
-        // The memory that was not wanted must not come back by itself.
-        self.ready = None;
-        self.draft = None;
-        self.since_swap = SinceSwap::default();
-        self.put_back();
+        self.memories.adopt(adopted);
+        // The memory that was undone must not come back unless it is requested.
+        self.memories.forget_candidates();
+        self.progress.swapped();
+        self.account_undo();
         self.history_changed();
-        self.undone_at = Some(self.live.tokens());
-        self.ordered_at = self.undone_at;
+        self.halts.undo(self.live.tokens());
+        self.builds.wait_for_growth(self.live.tokens());
         self.adopt_as_it_is();
         let (epoch, tokens) = (self.epoch, self.context());
         self.event(EngineEvent::Undone { epoch, tokens });
@@ -231,29 +210,27 @@ impl Engine {
     pub(super) fn frame_changed(&mut self) {
         self.reason_from(self.live.end());
         self.meter.history_changed();
-        self.asked_tokens = None;
+        self.flight.forget_sent_tokens();
         self.look_again();
     }
 
     pub(super) fn begin_epoch(&mut self) {
         self.epoch += 1;
-        self.prefix += 1;
+        self.flight.change_prefix();
     }
 
     /// The memory stays, but reasoning in messages before this belongs to another prefix.
     fn reason_from(&mut self, messages: usize) {
-        self.prefix += 1;
-        self.thinking_from = messages;
-        if let Some(adopted) = &mut self.adopted {
-            adopted.adoption.at_messages = messages;
-        }
+        self.flight.change_prefix();
+        self.flight.reason_from(messages);
+        self.memories.reason_from(messages);
         self.adopt_as_it_is();
     }
 
     fn adopt_as_it_is(&mut self) {
         let adoption = self
-            .adopted
-            .as_ref()
+            .memories
+            .adopted()
             .map_or_else(|| self.no_memory(), |adopted| adopted.adoption.clone());
         self.outputs.push_back(Output::Adopt(adoption));
     }
@@ -261,7 +238,7 @@ impl Engine {
     /// Whether there is a swap to take back.
     #[must_use]
     pub fn can_undo(&self) -> bool {
-        self.past.is_some()
+        self.memories.can_undo()
     }
 
     /// The latest request of the user, if a memory of so many messages covers it.
@@ -275,7 +252,7 @@ impl Engine {
             Some(request) => (request.range.0 < cover).then_some(request),
             // It is covered already; what quotes it now goes on to.
             None => {
-                let adopted = self.adopted.as_ref()?;
+                let adopted = self.memories.adopted()?;
                 let range = adopted.adoption.quoted?;
                 let text = adopted.request.clone()?;
                 Some(Request { range, text })
@@ -285,31 +262,11 @@ impl Engine {
 
     /// Counts everything again, by another model's tokenizer.
     pub(super) fn recount(&mut self) {
-        let settings = &self.settings;
-        self.live.recount(&settings.counter);
-        let recounted = |version: &Arc<Version>| {
-            Arc::new(Version::new(
-                version.memory.clone(),
-                version.origin,
-                settings,
-            ))
-        };
-        self.ready = self.ready.as_ref().map(recounted);
-        if let Some(draft) = &mut self.draft {
-            draft.version = recounted(&draft.version);
-        }
-        if let Some(adopted) = &mut self.adopted {
-            adopted.tokens = settings.counter.text(&adopted.text) as u64;
-        }
-        if let Some(past) = &mut self.past {
-            recount(&past.messages, &mut past.facts, &settings.counter);
-            if let Some(adopted) = &mut past.adopted {
-                adopted.tokens = settings.counter.text(&adopted.text) as u64;
-            }
-        }
+        self.live.recount(&self.settings.counter);
+        self.memories.recount(&self.settings);
         self.meter = ContextMeter::default();
-        self.asked_tokens = None;
+        self.flight.forget_sent_tokens();
         self.added_tokens = 0;
-        self.ordered_at = None;
+        self.builds.recounted();
     }
 }

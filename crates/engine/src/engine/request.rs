@@ -12,7 +12,7 @@ use crate::version::{Version, VersionOrigin};
 
 /// A request that waits.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Waiting {
+pub(super) struct WaitingRequest {
     since: Time,
     waited: AwaitedBuild,
     rounds: u8,
@@ -30,15 +30,11 @@ impl Engine {
     }
 
     /// Lets a waiting request go on if what it waits for is not made any more: it is there, or it will not come.
-    pub(super) fn go_on(&mut self, now: Time) {
+    pub(super) fn continue_waiting(&mut self, now: Time) {
         let Some(waiting) = self.waiting else {
             return;
         };
-        let is_made = [&self.drafting, &self.updating]
-            .into_iter()
-            .flatten()
-            .any(|running| running.ticket == waiting.waited.ticket);
-        if is_made {
+        if self.builds.is_running(waiting.waited.ticket) {
             return;
         }
         self.waiting = None;
@@ -51,7 +47,7 @@ impl Engine {
     }
 
     /// A request that waits has to go on with what there is.
-    pub(super) fn wait_no_more(&mut self) {
+    pub(super) fn stop_waiting(&mut self) {
         if let Some(waiting) = &mut self.waiting {
             waiting.rounds = ROUNDS_MAX;
         }
@@ -62,7 +58,7 @@ impl Engine {
             return;
         };
         if waiting.waited.kind == BuildKind::Model {
-            self.no_model = Some(UpdateFailure {
+            self.failures.note(UpdateFailure {
                 class: "timeout".to_owned(),
                 message: "the model took too long".to_owned(),
                 retry_after_ms: None,
@@ -73,15 +69,19 @@ impl Engine {
 
     /// Says that the draft takes the place of the model's memory, and why.
     pub(super) fn fell_back(&mut self) {
-        let reason = self.no_model.clone().unwrap_or_else(|| UpdateFailure {
-            class: "not-ready".to_owned(),
-            message: "no memory by the model is ready".to_owned(),
-            retry_after_ms: None,
-        });
+        let reason = self
+            .failures
+            .last()
+            .cloned()
+            .unwrap_or_else(|| UpdateFailure {
+                class: "not-ready".to_owned(),
+                message: "no memory by the model is ready".to_owned(),
+                retry_after_ms: None,
+            });
         self.event(EngineEvent::FellBack { reason });
     }
 
-    fn answer(&mut self, now: Time, waiting: Option<Waiting>, rounds: u8) {
+    fn answer(&mut self, now: Time, waiting: Option<WaitingRequest>, rounds: u8) {
         if let Some((reason, is_urgent)) = self.pressure(now) {
             if is_urgent {
                 if self.swap_urgently(now, reason, waiting, rounds) == Swap::Awaited {
@@ -92,15 +92,12 @@ impl Engine {
             }
         }
         let plan = self.plan();
-        self.asked_tokens = Some(self.estimate());
-        let interval_ms = self.last_request_at.map(|last| now.since(last));
-        self.last_request_at = Some(now);
+        let last = self.flight.send(now, self.estimate());
+        let interval_ms = last.map(|last| now.since(last));
         let cache_ms = self.settings.economy.cache_ms;
         self.pace
             .requested(interval_ms, self.live.tokens(), cache_ms);
-        self.in_flight = Some(self.prefix);
-        self.is_on_its_way = true;
-        self.since_swap.requests += 1;
+        self.progress.count_request();
         self.outputs.push_back(Output::Request(plan));
     }
 
@@ -130,13 +127,13 @@ impl Engine {
     /// Whether the person has taken a swap back, and not much has happened since. What does not fit is compacted all
     /// the same.
     fn is_just_undone(&self) -> bool {
-        let Some(undone_at) = self.undone_at else {
+        let Some(undone_at) = self.halts.undone_at() else {
             return false;
         };
         let budget = self.budget();
         self.live.tokens() < undone_at.saturating_add(self.settings.step_tokens())
             && self.context() <= budget.limit()
-            && !self.must_shrink
+            && !self.halts.must_shrink()
     }
 
     /// Whether enough could be covered for a swap to be worth it.
@@ -155,13 +152,11 @@ impl Engine {
                 after: before,
             },
         );
-        self.phase = None;
-        self.since_swap.turns = 0;
-        self.since_swap.tool_calls = 0;
+        self.progress.restart_triggers();
     }
 
     fn due(&self, now: Time) -> Option<Reason> {
-        if self.must_shrink {
+        if self.halts.must_shrink() {
             return Some(Reason::Overflow);
         }
         let budget = self.budget();
@@ -192,20 +187,17 @@ impl Engine {
     /// What makes a swap wanted besides the size of the context.
     pub(super) fn triggered(&self) -> Option<Reason> {
         let triggers = &self.settings.triggers;
-        let since = &self.since_swap;
         if let Some(turns) = self.settings.turns_max()
-            && since.turns >= turns
+            && self.progress.turns() >= turns
         {
             return Some(Reason::Turns(turns));
         }
         if let Some(calls) = triggers.tool_calls
-            && since.tool_calls >= calls
+            && self.progress.tool_calls() >= calls
         {
             return Some(Reason::ToolCalls(calls));
         }
-        self.phase
-            .filter(|phase| triggers.phases || *phase == crate::phase::Phase::Announced)
-            .map(Reason::Phase)
+        self.progress.phase().map(Reason::Phase)
     }
 
     /// A swap that would be good, but without which the request can go.
@@ -213,7 +205,8 @@ impl Engine {
         let Some(version) = self.candidate().cloned() else {
             return;
         };
-        if self.is_stopgap(&version) && (self.updating.is_some() || self.is_model_due(now)) {
+        if self.is_stopgap(&version) && (self.builds.updating().is_some() || self.is_model_due(now))
+        {
             return;
         }
         if self.is_gain(&version, reason) {
@@ -231,7 +224,7 @@ impl Engine {
     fn is_stopgap(&self, version: &Version) -> bool {
         version.origin == VersionOrigin::Draft
             && self.settings.compactor == CompactorChoice::Model
-            && !self.is_catch_up()
+            && !self.memories.is_catch_up()
     }
 
     /// Whether the swap makes the request smaller by what is worth it.
@@ -268,7 +261,7 @@ impl Engine {
         &mut self,
         now: Time,
         reason: Reason,
-        waiting: Option<Waiting>,
+        waiting: Option<WaitingRequest>,
         rounds: u8,
     ) -> Swap {
         let candidate = self.candidate().cloned();
@@ -319,7 +312,7 @@ impl Engine {
             }
             None => self.skip(reason, SkipReason::NotReady),
         }
-        self.must_shrink = false;
+        self.halts.give_up_shrinking();
         Swap::NotDone
     }
 
@@ -328,7 +321,7 @@ impl Engine {
         now: Time,
         version: &Arc<Version>,
         reason: Reason,
-        waiting: Option<Waiting>,
+        waiting: Option<WaitingRequest>,
     ) {
         if self.is_stopgap(version) {
             self.fell_back();
@@ -338,7 +331,7 @@ impl Engine {
     }
 
     /// Milliseconds that the request may still wait for a model.
-    fn model_left_ms(&self, now: Time, waiting: Option<Waiting>) -> u64 {
+    fn model_left_ms(&self, now: Time, waiting: Option<WaitingRequest>) -> u64 {
         let max_ms = match self.settings.mode {
             Mode::Traditional => self.settings.traditional_wait_ms_max,
             Mode::Instant | Mode::Off => self.settings.model_wait_ms_max,
@@ -348,10 +341,10 @@ impl Engine {
     }
 
     /// Whether the request waits for the model although there is a draft.
-    fn hopes_for_model(&self, now: Time, waiting: Option<Waiting>, rounds: u8) -> bool {
+    fn hopes_for_model(&self, now: Time, waiting: Option<WaitingRequest>, rounds: u8) -> bool {
         rounds < ROUNDS_MAX
             && self.model_left_ms(now, waiting) > 0
-            && (self.updating.is_some() || self.wants_model(now))
+            && (self.builds.updating().is_some() || self.wants_model(now))
     }
 
     /// Has the request wait for a memory, if one can be had.
@@ -359,12 +352,13 @@ impl Engine {
         &mut self,
         now: Time,
         reason: Reason,
-        waiting: Option<Waiting>,
+        waiting: Option<WaitingRequest>,
         rounds: u8,
     ) -> bool {
         let model_left_ms = self.model_left_ms(now, waiting);
         let since = waiting.map_or(now, |waiting| waiting.since);
-        let can_be_model = model_left_ms > 0 && (self.updating.is_some() || self.wants_model(now));
+        let can_be_model =
+            model_left_ms > 0 && (self.builds.updating().is_some() || self.wants_model(now));
         if !self.may_use_drafts() && !can_be_model {
             return false;
         }
@@ -372,7 +366,7 @@ impl Engine {
             return true;
         }
         // What is being drafted leaves the usual tail; if that is not enough, another draft follows.
-        if self.drafting.is_none() {
+        if self.builds.drafting().is_none() {
             let keepings: &[Keeping] = if rounds == 0 {
                 &[Keeping::Usual, Keeping::Least]
             } else {
@@ -385,7 +379,7 @@ impl Engine {
                 return false;
             }
         }
-        let Some(running) = &self.drafting else {
+        let Some(running) = self.builds.drafting() else {
             return self.wait_for_model(since, rounds, model_left_ms);
         };
         let waited = AwaitedBuild {
@@ -398,7 +392,7 @@ impl Engine {
 
     /// Has the request wait for the model, if that is at work and there is time.
     fn wait_for_model(&mut self, since: Time, rounds: u8, left_ms: u64) -> bool {
-        let Some(running) = self.updating.as_ref().filter(|_| left_ms > 0) else {
+        let Some(running) = self.builds.updating().filter(|_| left_ms > 0) else {
             return false;
         };
         let waited = AwaitedBuild {
@@ -410,7 +404,7 @@ impl Engine {
     }
 
     fn wait(&mut self, since: Time, waited: AwaitedBuild, rounds: u8, at_most_ms: u64) {
-        self.waiting = Some(Waiting {
+        self.waiting = Some(WaitingRequest {
             since,
             waited,
             rounds,

@@ -63,8 +63,8 @@ impl Engine {
         let budget = self.budget();
         SessionStatus {
             tokens: self.context(),
-            overhead: self.overhead_tokens,
-            memory: self.adopted.as_ref().map_or(0, |adopted| adopted.tokens),
+            overhead: self.overhead.tokens,
+            memory: self.memories.adopted_tokens(),
             soft: budget.at(self.settings.soft),
             hard: budget.at(self.mark()),
             limit: budget.limit(),
@@ -73,11 +73,11 @@ impl Engine {
             messages: self.live.end(),
             version: self.memory().map(|version| version.memory.version),
             ready_cover: self.candidate().map(|version| version.cover()),
-            is_drafting: self.drafting.is_some(),
-            is_updating: self.updating.is_some(),
+            is_drafting: self.builds.drafting().is_some(),
+            is_updating: self.builds.updating().is_some(),
             halt: self
-                .halt
-                .as_ref()
+                .halts
+                .stopped()
                 .map(|stopped| stopped.halt.clone())
                 .or_else(|| self.rest_halt()),
         }
@@ -85,7 +85,7 @@ impl Engine {
 
     /// The halt of the model alone, while it lasts.
     fn rest_halt(&self) -> Option<Halt> {
-        let last = self.no_model.clone().filter(|_| self.is_rest_said)?;
+        let last = self.failures.halting()?.clone();
         Some(Halt::Failures {
             in_a_row: self.settings.failures_max,
             last,

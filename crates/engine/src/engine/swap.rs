@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Engine, SinceSwap};
+use super::Engine;
 use crate::event::{BuildKind, DropReason, EngineEvent, Reason};
 use crate::output::{MemoryAdoption, Output};
-use crate::version::{Adopted, Past, Version, VersionOrigin};
+use crate::version::{Adopted, Ledger, Past, Version, VersionOrigin};
 
 impl Engine {
     /// Begins an epoch with this version; gives its number.
@@ -24,8 +24,9 @@ impl Engine {
         let at_messages = self.live.end();
         let (messages, facts) = self.live.split_front(cover);
         if let Some(chain) = past_chain {
-            self.past = Some(Past {
-                adopted: self.adopted.take(),
+            let adopted = self.memories.adopt(None);
+            self.memories.set_past(Past {
+                adopted,
                 first: past_first,
                 chain,
                 messages,
@@ -41,24 +42,25 @@ impl Engine {
             at_messages,
             quoted: quoted.as_ref().map(|request| request.range),
         };
-        self.adopted = Some(Adopted::new(
+        let adopted = Adopted::new(
             Arc::clone(&version),
             adoption.clone(),
             quoted.as_ref().map(|request| request.text.as_str()),
             &self.settings,
-        ));
-        self.thinking_from = at_messages;
-        self.since_swap = SinceSwap::default();
-        self.must_shrink = false;
-        self.undone_at = None;
-        self.no_model = None;
+        );
+        self.memories.adopt(Some(adopted));
+        self.flight.reason_from(at_messages);
+        self.progress.swapped();
+        self.halts.give_up_shrinking();
+        self.halts.forget_undo();
+        self.failures.forget_last();
         self.history_changed();
         self.forget_overtaken();
         let tokens_after = self.context();
-        self.removed(tokens_before, tokens_after);
+        self.account_swap(tokens_before, tokens_after);
         if tokens_after >= self.budget().at(self.settings.soft) {
             // What is left is above the soft mark: the next order comes after a step of growth, not at once.
-            self.ordered_at = Some(self.live.tokens());
+            self.builds.wait_for_growth(self.live.tokens());
         }
         let (waited_ms, waited_for) = match waited {
             Some((ms, kind)) => (ms, Some(kind)),
@@ -81,48 +83,38 @@ impl Engine {
 
     /// The version with a complete ledger, numbered and kept.
     fn complete(&mut self, version: Arc<Version>) -> Arc<Version> {
-        let is_kept = self
-            .ready
-            .as_ref()
-            .is_some_and(|ready| Arc::ptr_eq(ready, &version))
-            || self
-                .draft
-                .as_ref()
-                .is_some_and(|draft| draft.is_kept && Arc::ptr_eq(&draft.version, &version));
-        let completed = self.with_ledger(Version::clone(&version));
-        if is_kept && completed == *version {
-            return version;
+        match version.completed(&self.ledger(version.origin), &self.settings) {
+            Some(completed) => self.keep(completed),
+            None if self.memories.is_kept(&version) => version,
+            None => self.keep(Version::clone(&version)),
         }
-        self.keep(completed)
     }
 
-    /// The version with everything that is pinned and in the ledger now.
-    pub(super) fn with_ledger(&self, version: Version) -> Version {
-        // What a person has taken out of a memory does not come back.
-        let adopted = self
-            .memory()
-            .filter(|_| version.origin != VersionOrigin::Given);
-        version.completed(adopted.map(Arc::as_ref), &self.pins, &self.settings)
+    /// What a new memory of this origin must not lose.
+    pub(super) fn ledger(&self, origin: VersionOrigin) -> Ledger<'_> {
+        Ledger {
+            // What a person has taken out of a memory does not come back.
+            adopted: self
+                .memory()
+                .filter(|_| origin != VersionOrigin::Given)
+                .map(|version| &version.memory),
+            pins: self.memories.pins(),
+        }
     }
 
     /// Forgets memories, made or in the making, that cover no more than what is covered now.
     fn forget_overtaken(&mut self) {
-        let mut overtaken = Vec::new();
         let first = self.live.first();
-        self.ready.take_if(|version| version.cover() <= first);
-        self.draft.take_if(|draft| draft.version.cover() <= first);
-        for (running, is_update) in [(&self.updating, true), (&self.drafting, false)] {
-            let Some(running) = running.as_ref().filter(|running| running.cover <= first) else {
-                continue;
-            };
-            overtaken.push((running.ticket, is_update));
-        }
-        for (ticket, is_update) in overtaken {
-            self.asked_is_overtaken(ticket);
-            if is_update {
-                self.give_up_update(DropReason::Overtaken);
-            } else {
-                self.give_up_draft(DropReason::Overtaken);
+        self.memories.forget_overtaken(first);
+        for (kind, running) in [
+            (BuildKind::Model, self.builds.updating()),
+            (BuildKind::Draft, self.builds.drafting()),
+        ]
+        .map(|(kind, running)| (kind, running.map(|running| (running.ticket, running.cover))))
+        {
+            if let Some((ticket, _)) = running.filter(|(_, cover)| *cover <= first) {
+                self.pending_is_overtaken(ticket);
+                self.give_up_build(kind, DropReason::Overtaken);
             }
         }
     }

@@ -17,7 +17,7 @@ pub type Count = Arc<dyn Fn(&str) -> usize + Send + Sync>;
 #[derive(Clone)]
 pub struct Order {
     /// The messages that the prior memory does not cover, up to the cut; all of them without a prior memory.
-    pub messages: Vec<Message>,
+    pub messages: Arc<[Message]>,
     /// Index of the first of them in the whole transcript.
     pub first_index: usize,
     /// The memory of everything before them.
@@ -135,14 +135,14 @@ impl Order {
     /// An order without prior memory, focus and second model; secrets are taken out, and the embedded prompts are used.
     #[must_use]
     pub fn new(
-        messages: Vec<Message>,
+        messages: impl Into<Arc<[Message]>>,
         draft: Memory,
         style: Style,
         limits: Limits,
         count: Count,
     ) -> Self {
         Self {
-            messages,
+            messages: messages.into(),
             first_index: 0,
             prior: None,
             draft,

@@ -14,6 +14,7 @@ use throughline_store::{
     Adoption, Change, Counts, MemoryRow, MemoryStore, NewMessage, NewSession, SessionId, Store,
     Writer,
 };
+use throughline_transcript::digest::Digest;
 
 fn item(id: &str, entry: Entry) -> Item {
     Item {
@@ -75,7 +76,7 @@ fn memory() -> Memory {
         cover: Cover {
             messages: 2,
             turns: 1,
-            digest: text("00"),
+            digest: Digest::UNKNOWN,
             until_ms: None,
         },
         language: None,

@@ -76,7 +76,7 @@ impl World {
     }
 
     fn check_order(&self, order: &BuildOrder) {
-        assert_eq!(order.messages, self.archive[order.first..order.cover()]);
+        assert_eq!(order.messages[..], self.archive[order.first..order.cover()]);
         let prior = order.prior.as_ref().map_or(0, |prior| prior.cover());
         assert_eq!(order.first, prior);
     }

@@ -335,7 +335,7 @@ fn nothing_new_asks_nobody() {
     let messages = export();
     let first = order(&messages);
     let again = Order {
-        messages: Vec::new(),
+        messages: Vec::new().into(),
         first_index: messages.len(),
         prior: Some(first.draft.clone()),
         ..first

@@ -1,4 +1,4 @@
-//! Compactions that somebody asks for.
+//! Compactions that the user, the program or the model requests.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use crate::output::Ticket;
 use crate::settings::CompactorChoice;
 use crate::version::{Version, VersionOrigin};
 
-/// A compaction that is under way.
+/// A compaction that was requested and is not finished.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct PendingCompaction {
     compaction: Compaction,
     /// The order whose memory is waited for.
     ticket: Ticket,
@@ -22,18 +22,18 @@ pub(super) struct Asked {
 impl Engine {
     pub(super) fn compaction_wanted(&mut self, now: Time, compaction: Compaction) {
         let id = compaction.id;
-        let outcome = match &self.asked {
-            Some(asked)
-                if compaction.swapping == asked.compaction.swapping
+        let outcome = match &self.pending {
+            Some(pending)
+                if compaction.swapping == pending.compaction.swapping
                     && (compaction.focus.is_none()
-                        || compaction.focus == asked.compaction.focus) =>
+                        || compaction.focus == pending.compaction.focus) =>
             {
                 CompactionOutcome::Joined
             }
             Some(_) => CompactionOutcome::Refused {
                 reason: "another compaction is running".to_owned(),
             },
-            None => match self.begin_asked(now, compaction) {
+            None => match self.begin_pending(now, compaction) {
                 None => return,
                 Some(outcome) => outcome,
             },
@@ -42,18 +42,18 @@ impl Engine {
     }
 
     /// Begins a compaction; gives its outcome if that is known at once.
-    fn begin_asked(&mut self, now: Time, compaction: Compaction) -> Option<CompactionOutcome> {
+    fn begin_pending(&mut self, now: Time, compaction: Compaction) -> Option<CompactionOutcome> {
         let by = compaction.by;
         if compaction.focus.is_none() {
             if compaction.swapping == Swapping::AtOnce
                 && let Some(version) = self.prepared()
             {
-                return Some(self.adopt_asked(&version, Reason::Asked(by)));
+                return Some(self.adopt_requested(&version, Reason::Asked(by)));
             }
             // What the background makes is what is asked for.
-            if let Some(running) = self.updating.as_ref().or(self.drafting.as_ref()) {
+            if let Some(running) = self.builds.updating().or(self.builds.drafting()) {
                 let ticket = running.ticket;
-                self.asked = Some(Asked { compaction, ticket });
+                self.pending = Some(PendingCompaction { compaction, ticket });
                 return None;
             }
         }
@@ -70,59 +70,57 @@ impl Engine {
             .unwrap_or(Keeping::Nothing);
         self.give_up_builds(DropReason::Cancelled);
         // A draft of the same cover that was made before, or without the focus, is not what is asked for.
-        self.draft = None;
+        self.memories.forget_draft();
         let focus = compaction.focus.clone();
         self.order(now, Reason::Asked(by), keeping, focus);
-        let Some(running) = &self.drafting else {
+        let Some(running) = self.builds.drafting() else {
             return Some(CompactionOutcome::Refused {
                 reason: "no memory can be ordered".to_owned(),
             });
         };
         let ticket = running.ticket;
-        self.asked = Some(Asked { compaction, ticket });
+        self.pending = Some(PendingCompaction { compaction, ticket });
         None
     }
 
     /// The memory that was made to be looked at, if it can still be swapped in.
     pub(super) fn prepared(&self) -> Option<Arc<Version>> {
-        self.ready
-            .as_ref()
-            .filter(|version| self.prepared == Some(version.memory.version))
+        self.memories
+            .prepared()
             .filter(|version| self.can_be_adopted(version))
             .cloned()
     }
 
     /// What was asked for is now made by another order.
-    pub(super) fn hand_over_asked(&mut self, from: Ticket, to: Ticket) {
-        if let Some(asked) = &mut self.asked
-            && asked.ticket == from
+    pub(super) fn hand_over_pending(&mut self, from: Ticket, to: Ticket) {
+        if let Some(pending) = &mut self.pending
+            && pending.ticket == from
         {
-            asked.ticket = to;
+            pending.ticket = to;
         }
     }
 
     /// The memory of the order is there.
-    pub(super) fn finish_asked(&mut self, ticket: Ticket, version: &Arc<Version>) {
-        let Some(asked) = self.asked.take_if(|asked| asked.ticket == ticket) else {
+    pub(super) fn finish_pending(&mut self, ticket: Ticket, version: &Arc<Version>) {
+        let Some(pending) = self.pending.take_if(|pending| pending.ticket == ticket) else {
             return;
         };
-        let outcome = match asked.compaction.swapping {
+        let outcome = match pending.compaction.swapping {
             Swapping::Preview => {
                 let version = match version.origin {
                     VersionOrigin::Draft => self.keep(Version::clone(version)),
                     VersionOrigin::Model | VersionOrigin::Given => Arc::clone(version),
                 };
-                self.prepared = Some(version.memory.version);
-                self.ready = Some(version);
+                self.memories.prepare(version);
                 CompactionOutcome::Prepared
             }
-            Swapping::AtOnce => self.adopt_asked(version, Reason::Asked(asked.compaction.by)),
+            Swapping::AtOnce => self.adopt_requested(version, Reason::Asked(pending.compaction.by)),
         };
-        let id = asked.compaction.id;
+        let id = pending.compaction.id;
         self.event(EngineEvent::Compaction { id, outcome });
     }
 
-    fn adopt_asked(&mut self, version: &Arc<Version>, reason: Reason) -> CompactionOutcome {
+    fn adopt_requested(&mut self, version: &Arc<Version>, reason: Reason) -> CompactionOutcome {
         if self.context_with(version) >= self.context() {
             return CompactionOutcome::Refused {
                 reason: "the memory is not smaller than what it stands for".to_owned(),
@@ -133,25 +131,25 @@ impl Engine {
     }
 
     /// The model has not made the memory of the order.
-    pub(super) fn finish_asked_without_model(&mut self, ticket: Ticket, why: &str) {
+    pub(super) fn finish_pending_without_model(&mut self, ticket: Ticket, why: &str) {
         if self
-            .asked
+            .pending
             .as_ref()
-            .is_none_or(|asked| asked.ticket != ticket)
+            .is_none_or(|pending| pending.ticket != ticket)
         {
             return;
         }
         let draft = self
-            .draft
-            .as_ref()
+            .memories
+            .draft()
             .map(|draft| Arc::clone(&draft.version))
             .filter(|_| self.may_use_drafts() && self.settings.compactor == CompactorChoice::Model);
         match draft {
             Some(draft) => {
                 self.fell_back();
-                self.finish_asked(ticket, &draft);
+                self.finish_pending(ticket, &draft);
             }
-            None => self.end_asked(
+            None => self.end_pending(
                 ticket,
                 CompactionOutcome::Refused {
                     reason: format!("{why}; the history is kept as it is"),
@@ -161,23 +159,23 @@ impl Engine {
     }
 
     /// A swap covers what the order was to cover.
-    pub(super) fn asked_is_overtaken(&mut self, ticket: Ticket) {
+    pub(super) fn pending_is_overtaken(&mut self, ticket: Ticket) {
         let Some(version) = self.memory().map(|version| version.memory.version) else {
             return;
         };
         if self
-            .asked
+            .pending
             .as_ref()
-            .is_some_and(|asked| asked.compaction.swapping == Swapping::AtOnce)
+            .is_some_and(|pending| pending.compaction.swapping == Swapping::AtOnce)
         {
-            self.end_asked(ticket, CompactionOutcome::Committed { version });
+            self.end_pending(ticket, CompactionOutcome::Committed { version });
         }
     }
 
-    pub(super) fn end_asked(&mut self, ticket: Ticket, outcome: CompactionOutcome) {
-        if let Some(asked) = self.asked.take_if(|asked| asked.ticket == ticket) {
+    pub(super) fn end_pending(&mut self, ticket: Ticket, outcome: CompactionOutcome) {
+        if let Some(pending) = self.pending.take_if(|pending| pending.ticket == ticket) {
             self.event(EngineEvent::Compaction {
-                id: asked.compaction.id,
+                id: pending.compaction.id,
                 outcome,
             });
         }
@@ -185,6 +183,6 @@ impl Engine {
 
     pub(super) fn cancelled(&mut self) {
         self.give_up_builds(DropReason::Cancelled);
-        self.wait_no_more();
+        self.stop_waiting();
     }
 }
