@@ -11,7 +11,6 @@ use crate::version::VersionOrigin;
 
 /// A decision. Written out, it is a plain sentence for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum EngineEvent {
     /// A memory was ordered.
     BuildStarted {

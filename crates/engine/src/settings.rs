@@ -231,6 +231,20 @@ impl CompactionSettings {
         settings
     }
 
+    /// The settings with another window, and with answers of at most `answer` tokens. Everything that follows from the
+    /// two is set here: the reserve for the answer, never more than half of the window, and the largest memory.
+    #[must_use]
+    pub fn with_window(self, window: u64, answer: Option<u64>) -> Self {
+        let of_window = Self::new(window);
+        let reserve = answer.unwrap_or(of_window.output_reserve.min(self.output_reserve));
+        Self {
+            window,
+            output_reserve: reserve.min(window / 2),
+            memory_tokens_max: of_window.memory_tokens_max,
+            ..self
+        }
+    }
+
     /// Growth after which a memory is updated, tokens.
     #[must_use]
     pub fn step_tokens(&self) -> u64 {

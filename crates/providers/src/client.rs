@@ -193,6 +193,12 @@ impl Client {
         self.inner.wire
     }
 
+    /// The beta features that every request asks for.
+    #[must_use]
+    pub fn betas(&self) -> &[String] {
+        &self.inner.betas
+    }
+
     /// Sends a complete request body and waits until an answer begins.
     ///
     /// Until then the request is sent again as the [`RetryPolicy`] says. The body goes out byte for byte, unless

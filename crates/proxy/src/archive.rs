@@ -12,12 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use throughline::driver;
+use throughline::core::PendingChange;
 use throughline_engine::Time;
 use throughline_store::{Change, NewSession, SessionId, Store, StoreError, Writer};
-use throughline_transcript::digest::Digest;
-use throughline_transcript::message::Message;
-use throughline_transcript::tokens::Counter;
 use tokio::sync::oneshot;
 
 use self::queue::Queue;
@@ -39,54 +36,6 @@ struct State {
     failures: AtomicUsize,
 }
 
-/// Something to be stored.
-pub(crate) enum Pending {
-    /// As it is.
-    Change(Change),
-    /// A message, of which a row is made beside the requests: taking secrets out of what can be searched takes its time.
-    Message {
-        /// Messages before it.
-        expected_count: u64,
-        message: Box<Message>,
-        /// Digest of everything up to it.
-        chain: Digest,
-        at: Time,
-        counter: Counter,
-    },
-}
-
-impl From<Change> for Pending {
-    fn from(change: Change) -> Self {
-        Self::Change(change)
-    }
-}
-
-impl Pending {
-    fn change(self) -> Change {
-        match self {
-            Self::Change(change) => change,
-            Self::Message {
-                expected_count,
-                message,
-                chain,
-                at,
-                counter,
-            } => Change::Append {
-                expected_count,
-                messages: vec![driver::row(&message, chain, at, counter)],
-            },
-        }
-    }
-
-    /// About as many bytes as it holds in memory.
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Change(change) => bytes_of(change),
-            Self::Message { message, .. } => 200 + message.raw.as_ref().map_or(0, |raw| raw.len()),
-        }
-    }
-}
-
 /// Whether a session can still be stored; shared with whoever keeps it in memory.
 pub(crate) type Health = Arc<AtomicBool>;
 
@@ -96,7 +45,7 @@ enum Job {
     Commit {
         id: SessionId,
         at: Time,
-        changes: Vec<Pending>,
+        changes: Vec<PendingChange>,
         bytes: usize,
     },
     Settled(SessionId, oneshot::Sender<bool>),
@@ -144,11 +93,11 @@ impl Archive {
     }
 
     /// Stores changes, some time soon and in order.
-    pub(crate) fn commit(&self, id: &SessionId, at: Time, changes: Vec<Pending>) {
+    pub(crate) fn commit(&self, id: &SessionId, at: Time, changes: Vec<PendingChange>) {
         if changes.is_empty() {
             return;
         }
-        let bytes = changes.iter().map(Pending::bytes).sum();
+        let bytes = changes.iter().map(PendingChange::bytes).sum();
         self.state.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.send(Job::Commit {
             id: id.clone(),
@@ -202,20 +151,6 @@ impl Archive {
     }
 }
 
-/// About as many bytes as a change holds in memory.
-fn bytes_of(change: &Change) -> usize {
-    match change {
-        Change::Append { messages, .. } => messages
-            .iter()
-            .map(|message| message.original.len() + message.text.len() + 200)
-            .sum(),
-        Change::Memory(row) => row.json.len() + row.markdown.len(),
-        Change::Head(head) => head.len(),
-        Change::Settings(text) => text.len(),
-        _ => 200,
-    }
-}
-
 async fn work(store: Arc<dyn Store>, inbox: queue::Inbox, state: Arc<State>) {
     let mut work = Work {
         store,
@@ -242,7 +177,7 @@ struct Work {
 struct Waiting {
     id: SessionId,
     at: Time,
-    changes: Vec<Pending>,
+    changes: Vec<PendingChange>,
     bytes: usize,
 }
 
@@ -363,8 +298,13 @@ async fn commit(writer: Option<Box<dyn Writer>>, waiting: Waiting) -> Done {
 }
 
 /// The changes with their rows, which for many bytes are not made where requests are answered.
-async fn made(changes: Vec<Pending>, bytes: usize) -> Vec<Change> {
-    let make = move || changes.into_iter().map(Pending::change).collect();
+async fn made(changes: Vec<PendingChange>, bytes: usize) -> Vec<Change> {
+    let make = move || {
+        changes
+            .into_iter()
+            .map(PendingChange::into_change)
+            .collect()
+    };
     if bytes < ASIDE_BYTES {
         return make();
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use throughline::core::{Basis, DraftMaker, Kept, draft};
 use throughline_engine::{CompactionSettings, Mark};
 use throughline_providers::credential::Credential;
 use throughline_transcript::catalogue::Catalogue;
@@ -38,6 +39,9 @@ pub struct Config {
     pub limits: Limits,
     /// Windows, prices and abilities of models.
     pub catalogue: Arc<Catalogue>,
+    /// Makes drafts; another one for tests.
+    #[doc(hidden)]
+    pub draft: DraftMaker,
 }
 
 impl Default for Config {
@@ -54,6 +58,7 @@ impl Default for Config {
             token: None,
             limits: Limits::default(),
             catalogue: Arc::new(Catalogue::embedded().clone()),
+            draft,
         }
     }
 }
@@ -198,37 +203,52 @@ impl Default for Limits {
 
 /// The window of a model that nobody knows, tokens: nothing is rewritten before the provider says that a request is too
 /// large, and how large it may be.
-const WINDOW_UNKNOWN: u64 = 1_000_000;
+pub(crate) const WINDOW_UNKNOWN: u64 = 1_000_000;
 
 impl Config {
-    /// CompactionSettings of the engine for a model.
+    /// What the settings of a session with a model follow from.
+    pub(crate) fn basis<'a>(
+        &'a self,
+        wire: Wire,
+        model: &str,
+        answer_tokens: Option<u64>,
+    ) -> Basis<'a> {
+        Basis {
+            wire,
+            model: self.catalogue.find(model),
+            unknown_window: WINDOW_UNKNOWN,
+            answer_tokens,
+        }
+    }
+
+    /// The settings of a session that begins with a model.
     pub(crate) fn settings(
         &self,
         wire: Wire,
         model: &str,
         answer_tokens: Option<u64>,
     ) -> CompactionSettings {
-        let known = self.catalogue.find(model);
-        let mut settings = match (known, self.window) {
-            (Some(model), None) => CompactionSettings::for_model(model),
-            (Some(model), Some(window)) => {
-                let mut settings = CompactionSettings::for_model(model);
-                let of_window = CompactionSettings::new(window);
-                settings.window = window;
-                settings.output_reserve = of_window.output_reserve;
-                settings.memory_tokens_max = of_window.memory_tokens_max;
-                settings
-            }
-            (None, window) => CompactionSettings::new(window.unwrap_or(WINDOW_UNKNOWN)),
-        };
+        let mut settings = self.basis(wire, model, answer_tokens).settings();
+        self.apply(answer_tokens, &mut settings);
+        settings
+    }
+
+    /// What is kept of a session that begins with a model.
+    pub(crate) fn begun(&self, basis: &Basis<'_>) -> Kept {
+        let plain = basis.settings();
+        let mut settings = plain.clone();
+        self.apply(basis.answer_tokens, &mut settings);
+        let is_known = self.window.is_none() && basis.model.is_some();
+        Kept::begun(&plain, &settings, is_known)
+    }
+
+    /// Changes what this configuration says.
+    pub(crate) fn apply(&self, answer_tokens: Option<u64>, settings: &mut CompactionSettings) {
+        if let Some(window) = self.window {
+            *settings = settings.clone().with_window(window, answer_tokens);
+        }
         // Providers say what was used, which corrects it; vocabularies would be most of the memory that the proxy takes.
         settings.counter = settings.counter.scanning();
-        if let Some(answer) = answer_tokens {
-            settings.output_reserve = answer.min(settings.window / 4);
-        }
-        if wire == Wire::Anthropic {
-            settings.body_bytes_max = Some(BODY_BYTES_MAX as u64);
-        }
         if let Some(soft) = self.soft {
             settings.soft = soft;
         }
@@ -242,6 +262,5 @@ impl Config {
             Updates::Code => throughline_engine::CompactorChoice::Extractive,
             Updates::Client | Updates::Operator(_) => throughline_engine::CompactorChoice::Model,
         };
-        settings
     }
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::{Response, request};
 use http_body::Body as HttpBody;
-use throughline::driver::Kept;
+use throughline::core::Kept;
 use throughline_dashboard::{
     ActError, Action, Backend, COMPACTION_WAIT, Effect, LiveSession, Marks, ProxyMode,
     SessionState, Totals, edited,
@@ -122,12 +122,10 @@ impl Backend for Source {
     async fn stored(&self, id: &SessionId) -> Result<SessionState, StoreError> {
         let shared = self.sessions.shared();
         let loaded = shared.store.load(id).await?;
-        let kept: Kept = serde_json::from_str(&loaded.settings).unwrap_or_default();
-        let session = &loaded.session;
-        let mut settings = shared
-            .config
-            .settings(wire_of(&session.wire), &session.model, None);
-        kept.go_on(&mut settings);
+        let kept = Kept::read(&loaded.settings).unwrap_or_default();
+        let (session, config) = (&loaded.session, &shared.config);
+        let basis = config.basis(wire_of(&session.wire), &session.model, None);
+        let settings = kept.settings(basis.settings(), |settings| config.apply(None, settings));
         let memory = loaded.memory.as_ref();
         let newer = loaded.newer_memory.as_ref();
         Ok(SessionState {

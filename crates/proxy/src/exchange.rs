@@ -15,7 +15,7 @@ use bytestring::ByteString;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT};
 use http::{HeaderMap, Request, Response, request};
 use http_body::Body as HttpBody;
-use throughline::driver::Waits;
+use throughline::core::Waits;
 use throughline_providers::transport::BodyStream;
 use throughline_transcript::json::Raw;
 use throughline_transcript::refusal::{self, Class};

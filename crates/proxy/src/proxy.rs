@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use throughline::driver::{self, Clock};
+use throughline::core::{self, Clock};
 use throughline_dashboard::{Backend, Dashboard};
 use throughline_providers::transport::Transport;
 use throughline_store::{Store, StoreError};
@@ -60,7 +60,7 @@ impl Proxy {
         let (archive, work) = Archive::new(Arc::clone(&store));
         tasks.spawn(work);
         // The first request does not wait for it.
-        tasks.spawn_blocking(driver::warm_up);
+        tasks.spawn_blocking(core::warm_up);
         let under_way = Arc::new(Semaphore::new(config.limits.requests_max));
         let shared = Arc::new(Shared {
             config,

@@ -10,19 +10,18 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use throughline::Costs;
-use throughline::costs::Spent;
-use throughline::driver::{self, Kept, KeptAdoption};
-use throughline_engine::{Engine, Input, Pin, Savings, Snapshot};
+use throughline::OpenError;
+use throughline::core::{Core, Effects, StoredSession};
+use throughline_engine::Time;
 use throughline_memory::redact::Redactor;
 use throughline_store::{ForkPoint, NewSession, Page, SessionId, StoreError};
 use throughline_transcript::client;
 use throughline_transcript::digest::Digest;
 use throughline_transcript::message::Message;
 use throughline_transcript::outline::{Outline, OutlineError};
-use throughline_transcript::wire::Wire;
 use tokio::time::Instant;
 
+use crate::config::WINDOW_UNKNOWN;
 use crate::headers::Tenant;
 use crate::incoming::IncomingRequest;
 use crate::known::Known;
@@ -297,62 +296,34 @@ impl Sessions {
     }
 
     async fn load_one(&self, id: &SessionId, tenant: Tenant) -> Result<Arc<Tracked>, StoreError> {
-        let store = &self.shared.store;
-        let mut writer = store.open(id, Duration::ZERO).await?;
-        let mut loaded = writer.load().await?;
-        let corrupt = |what: String| StoreError::Unavailable {
-            source: what.into(),
+        let store = self.shared.store.as_ref();
+        let stored = match StoredSession::open(store, id, Duration::ZERO).await {
+            Ok(stored) => stored,
+            Err(error) => return Err(unloaded(error)),
         };
-        let wire = Wire::ALL
-            .into_iter()
-            .find(|wire| wire.name() == loaded.session.wire)
-            .ok_or_else(|| corrupt("its wire is not known".to_owned()))?;
-        let kept: Kept = if loaded.settings.is_empty() {
-            Kept::default()
-        } else {
-            serde_json::from_str(&loaded.settings).map_err(|error| corrupt(error.to_string()))?
-        };
-        let model = loaded.session.model.clone();
-        let mut settings = self.shared.config.settings(wire, &model, None);
-        kept.go_on(&mut settings);
-        loaded
-            .newer_memory
-            .take_if(|row| row.version <= kept.undone_versions);
-        let quoted = match driver::quoted_range(&loaded) {
-            Some(range) => store.messages(id, range).await?,
-            None => Vec::new(),
-        };
-        let pins: Vec<Pin> = kept.pins.iter().map(Pin::from).collect();
-        let snapshot = Snapshot {
-            ratio_permille: kept.ratio_permille,
-            savings: kept.savings.map(Savings::from),
-            ..driver::snapshot(&loaded, &quoted, pins, &settings).map_err(corrupt)?
-        };
-        let present = present(&snapshot);
-        let digests = store.digests(id, 0..loaded.counts.message_count).await?;
+        let config = &self.shared.config;
+        let wire = stored.wire;
+        let answer_tokens = stored.answer_tokens();
+        let settings = stored.settings(&config.catalogue, WINDOW_UNKNOWN, |settings| {
+            config.apply(answer_tokens, settings);
+        });
+        let count = stored.loaded.counts.message_count;
+        let digests = store.digests(id, 0..count).await?;
         let known = digests
             .into_iter()
             .map(|digest| Known::unseen(Digest::from_bytes(digest)))
             .collect();
-        let epoch_stored = loaded.counts.epoch;
-        let costs = Costs {
-            main: Spent::stored(&loaded.usage.main),
-            updates: Spent::stored(&loaded.usage.update),
-            ..Costs::default()
-        };
+        let (core, writer) = stored
+            .restore(settings, self.shared.options())
+            .map_err(unloaded)?;
         Ok(Tracked::new(
             Arc::clone(&self.shared),
             Begun {
                 id: id.clone(),
                 tenant,
                 wire,
-                model,
-                engine: Engine::restore(settings, snapshot),
+                core,
                 known,
-                kept,
-                present,
-                epoch_stored,
-                costs,
                 health: self.shared.archive.go_on(id.clone(), writer),
             },
         ))
@@ -369,11 +340,14 @@ impl Sessions {
         let wire = request.wire;
         let model = client::model(outline).unwrap_or_default();
         let limit = client::answer_tokens_max(outline);
-        let settings = self.shared.config.settings(wire, &model, limit);
+        let config = &self.shared.config;
+        let settings = config.settings(wire, &model, limit);
+        let kept = config.begun(&config.basis(wire, &model, limit));
         let at = self.shared.clock.now();
         let id = format!("{prefix}{}", uuid::Uuid::now_v7().simple());
         let id = SessionId::new(id).map_err(|_| Bypass::Forward(Reason::Unreadable))?;
         let mut new = NewSession::new(id.clone(), wire.name(), model.clone(), at.ms());
+        new.settings = kept.to_json();
         new.title = request.first().map(title).unwrap_or_default();
         new.parent = match &parent {
             Some((count, parent)) => Some(ForkPoint {
@@ -391,20 +365,18 @@ impl Sessions {
             id: id.clone(),
             tenant: request.tenant,
             wire,
-            model,
-            engine: Engine::new(settings),
+            core: Core::new(settings, kept, model, self.shared.options()),
             known: Vec::new(),
-            kept: Kept::default(),
-            present: KeptAdoption::default(),
-            epoch_stored: 0,
-            costs: Costs::default(),
             health: self.shared.archive.create(new),
         };
+        let mut effects = Effects::default();
         if let Some((count, parent)) = &parent {
-            inherit(&mut begun, request, parent, *count, at)?;
+            effects = inherit(&mut begun, request, parent, *count, at)?;
         }
         self.shared.metrics.session_begun(parent.is_some());
-        Ok(self.insert(prefix, Tracked::new(Arc::clone(&self.shared), begun)))
+        let session = Tracked::new(Arc::clone(&self.shared), begun);
+        session.begin(effects);
+        Ok(self.insert(prefix, session))
     }
 
     /// Keeps a session in memory; the one that is there already, if it is.
@@ -551,28 +523,36 @@ impl Inner {
     }
 }
 
-/// Adds what both have in common, and the parent's memory, if it stands for no more.
+/// Adds what both have in common, and what the parent leaves the fork.
 fn inherit(
     begun: &mut Begun,
     request: &mut IncomingRequest,
     parent: &Tracked,
     count: usize,
-    at: throughline_engine::Time,
-) -> Result<(), Bypass> {
+    at: Time,
+) -> Result<Effects, Bypass> {
+    let mut effects = Effects::default();
     for index in 0..count {
         let message = request.messages.message(index)?.cloned();
         let message = message.ok_or(Bypass::Forward(Reason::Unreadable))?;
-        begun.engine.handle(at, Input::Appended(message));
-        begun.known.push(Known::unseen(begun.engine.digest()));
+        effects.extend(begun.core.append_stored(at, vec![message.into()]));
+        begun
+            .known
+            .push(Known::unseen(begun.core.engine().digest()));
     }
     // Behind all of them: what the model thought in them, it thought behind another prefix.
-    if let Some((memory, pins)) = parent.memory_within(count) {
-        begun.engine.handle(at, Input::Given(Box::new(memory)));
-        for pin in pins {
-            begun.engine.handle(at, Input::Pin(pin));
-        }
+    effects.extend(begun.core.inherit(at, parent.heritage(count)));
+    Ok(effects)
+}
+
+/// What the proxy makes of a session that cannot be opened.
+fn unloaded(error: OpenError) -> StoreError {
+    match error {
+        OpenError::Store(error) => error,
+        error => StoreError::Unavailable {
+            source: error.to_string().into(),
+        },
     }
-    Ok(())
 }
 
 /// How much of each a request repeats, the one that it repeats most first. The only one is not asked.
@@ -592,20 +572,6 @@ fn ranked(
     }
     counted.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
     Ok(counted)
-}
-
-fn present(snapshot: &Snapshot) -> KeptAdoption {
-    KeptAdoption {
-        version: snapshot
-            .version
-            .as_ref()
-            .map(|version| version.memory.version),
-        quoted: snapshot
-            .adoption
-            .as_ref()
-            .and_then(|adoption| adoption.quoted),
-        removed_tokens: 0,
-    }
 }
 
 /// The beginning of what the user said first, without secrets.

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use throughline::driver::Clock;
+use throughline::core::{Clock, Options};
 use throughline_providers::transport::Transport;
 use throughline_store::Store;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::archive::Archive;
-use crate::config::Config;
+use crate::config::{Config, Mode};
 use crate::metrics::Metrics;
 use crate::updates::Accounts;
 
@@ -24,4 +24,15 @@ pub(crate) struct Shared {
     pub(crate) tasks: TaskTracker,
     /// Cancelled when the proxy ends: updates are given up.
     pub(crate) stop: CancellationToken,
+}
+
+impl Shared {
+    /// What the cores of all sessions are told.
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            is_rewriting: self.config.mode == Mode::Rewrite,
+            draft: self.config.draft,
+            ..Options::new(Arc::clone(&self.config.catalogue))
+        }
+    }
 }

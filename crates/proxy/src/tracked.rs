@@ -1,4 +1,4 @@
-//! One session that is tracked: its engine, what is known of its messages, and what the engine wants done.
+//! One tracked session: a core behind a lock, and what is known of the messages of its requests.
 //!
 //! A lock is held while decisions are made, which takes microseconds, and never across a wait.
 
@@ -7,23 +7,20 @@ mod asked;
 mod effects;
 mod request;
 
-use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::HeaderMap;
-use throughline::Costs;
-use throughline::driver::{Kept, KeptAdoption};
-use throughline_engine::{CompactionOutcome, Engine, Plan, Ticket};
+use throughline::core::{Core, Effects};
+use throughline_engine::Plan;
 use throughline_store::SessionId;
 use throughline_transcript::json::Raw;
 use throughline_transcript::wire::Wire;
 use tokio::sync::oneshot;
-use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::asked::{Compacted, PIN_BYTES_MAX, Seen, Unasked};
 pub(crate) use self::request::{Claim, Flight, PlannedRequest, ReadyRequest, Rewind};
-use crate::archive::{Health, Pending};
+use crate::archive::Health;
 use crate::headers::Tenant;
 use crate::known::Known;
 use crate::shared::Shared;
@@ -41,8 +38,7 @@ pub(crate) struct Tracked {
 /// What is known of it.
 pub(crate) struct State {
     wire: Wire,
-    model: String,
-    engine: Engine,
+    core: Core,
     /// All messages, those of an answer that no request has had yet at the end.
     known: Vec<Known>,
     /// Messages of such an answer.
@@ -52,22 +48,12 @@ pub(crate) struct State {
     in_flight: usize,
     /// What the requests say besides their messages, as a hash.
     head: u64,
-    kept: Kept,
-    present: KeptAdoption,
-    epoch_stored: u64,
-    costs: Costs,
-    removed_tokens: u64,
     /// What the last request was made of.
     plan: Option<Plan>,
-    /// Who waits for one.
+    /// The request that waits for one.
     waiting: Option<oneshot::Sender<Plan>>,
-    updates: HashMap<Ticket, CancellationToken>,
-    /// Who waits for what becomes of a compaction, by its id.
-    asked: HashMap<u64, oneshot::Sender<CompactionOutcome>>,
-    compactions: u64,
     /// What an update can share with the conversation.
     live: Option<Live>,
-    changes: Vec<Pending>,
     /// Whether what requests are made of has changed since the last was planned.
     has_swapped: bool,
 }
@@ -87,23 +73,14 @@ pub(crate) struct Begun {
     pub(crate) id: SessionId,
     pub(crate) tenant: Tenant,
     pub(crate) wire: Wire,
-    pub(crate) model: String,
-    pub(crate) engine: Engine,
+    pub(crate) core: Core,
     pub(crate) known: Vec<Known>,
-    pub(crate) kept: Kept,
-    pub(crate) present: KeptAdoption,
-    pub(crate) epoch_stored: u64,
-    pub(crate) costs: Costs,
     pub(crate) health: Health,
 }
 
 impl Tracked {
     pub(crate) fn new(shared: Arc<Shared>, begun: Begun) -> Arc<Self> {
         let account = shared.accounts.of(begun.tenant);
-        let costs = Costs {
-            without_compaction: begun.kept.compared.without(),
-            ..begun.costs
-        };
         Arc::new(Self {
             id: begun.id,
             shared,
@@ -111,28 +88,23 @@ impl Tracked {
             health: begun.health,
             state: Mutex::new(State {
                 wire: begun.wire,
-                model: begun.model,
-                engine: begun.engine,
+                core: begun.core,
                 known: begun.known,
                 unconfirmed: 0,
                 number: 0,
                 in_flight: 0,
                 head: 0,
-                removed_tokens: begun.kept.compared.removed_tokens,
-                kept: begun.kept,
-                present: begun.present,
-                epoch_stored: begun.epoch_stored,
-                costs,
                 plan: None,
                 waiting: None,
-                updates: HashMap::new(),
-                asked: HashMap::new(),
-                compactions: 0,
                 live: None,
-                changes: Vec::new(),
                 has_swapped: false,
             }),
         })
+    }
+
+    /// Does what follows from how it began.
+    pub(crate) fn begin(self: &Arc<Self>, effects: Effects) {
+        self.perform(&mut self.state(), effects);
     }
 
     /// Whether what happens can still be stored.
@@ -151,18 +123,16 @@ impl Tracked {
     /// Whether nothing of it is under way, so that it can leave memory.
     pub(crate) fn is_idle(&self) -> bool {
         let state = self.state();
-        state.in_flight == 0 && state.updates.is_empty()
+        state.in_flight == 0 && !state.core.is_updating()
     }
 
     /// About how many bytes of messages it keeps.
     pub(crate) fn kept_bytes(&self) -> u64 {
-        self.state().engine.bytes()
+        self.state().core.engine().bytes()
     }
 
     /// Gives up what runs beside it.
     pub(crate) fn stop(&self) {
-        for (_, stop) in self.state().updates.drain() {
-            stop.cancel();
-        }
+        self.state().core.stop();
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::HeaderMap;
-use throughline::driver::Traffic;
+use throughline::core::Traffic;
 use throughline::{Compactor, ModelCompactor};
 use throughline_providers::client::Client;
 use throughline_providers::rate_limits::RateLimits;

@@ -46,8 +46,9 @@
 pub mod agent;
 mod clock;
 pub mod compactor;
+#[doc(hidden)]
+pub mod core;
 pub mod costs;
-pub mod driver;
 mod error;
 mod event;
 pub mod folder;
@@ -62,7 +63,7 @@ pub use agent::{Agent, AgentEvent, Tool, Tools};
 pub use compactor::{Compactor, ModelCompactor};
 pub use costs::Costs;
 pub use error::{OpenError, SendError, SessionError};
-pub use event::SessionEvent;
+pub use event::{EventRecord, SessionEvent};
 pub use hooks::Hooks;
 pub use session::{Answer, Search, Session, SessionBuilder, Turn, TurnEvent, UserInput};
 pub use throughline_engine as engine;

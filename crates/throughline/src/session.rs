@@ -2,18 +2,16 @@
 
 mod actor;
 mod builder;
-pub(crate) mod kept;
-pub(crate) mod stored;
+mod input;
 mod turn;
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::Stream;
 use throughline_engine::{
-    Compaction, CompactionOutcome, CompactionSettings, Pin, Preview, Requester, SessionStatus,
-    Swapping, Version,
+    CompactionOutcome, CompactionSettings, Pin, Preview, Requester, SessionStatus, Swapping,
+    Version,
 };
 use throughline_memory::document::Memory;
 use throughline_providers::client::Client;
@@ -28,6 +26,7 @@ use tokio_util::task::TaskTracker;
 
 pub use self::builder::SessionBuilder;
 pub use self::turn::{Answer, Turn, TurnEvent};
+use crate::core::{self, Core, Heritage};
 use crate::costs::Costs;
 use crate::error::{SendError, SessionError};
 use crate::event::SessionEvent;
@@ -43,21 +42,33 @@ struct Shared {
     store: Arc<dyn Store>,
     commands: mpsc::Sender<Command>,
     events: broadcast::Sender<SessionEvent>,
-    status: watch::Receiver<Shown>,
+    status: watch::Receiver<View>,
     tasks: TaskTracker,
     stop: CancellationToken,
-    compactions: AtomicU64,
     result_bytes_max: usize,
 }
 
 /// What can be seen of a session without asking it.
 #[derive(Clone, Debug)]
-pub(crate) struct Shown {
+pub(crate) struct View {
     status: SessionStatus,
     memory: Option<Arc<Version>>,
     costs: Costs,
     pins: Vec<Pin>,
     cleared_versions: u64,
+}
+
+impl View {
+    fn of(core: &Core) -> Self {
+        let engine = core.engine();
+        Self {
+            status: engine.status(),
+            memory: engine.memory().cloned(),
+            costs: core.costs().clone(),
+            pins: engine.pins().to_vec(),
+            cleared_versions: core.kept().cleared_versions,
+        }
+    }
 }
 
 /// What a user says, or what tools returned.
@@ -90,40 +101,49 @@ pub struct Search {
     pub limit: u32,
 }
 
-pub(crate) type Answered<T> = oneshot::Sender<T>;
+pub(crate) type Responder<T> = oneshot::Sender<T>;
 
 /// What the session is asked to do.
 pub(crate) enum Command {
-    Send(UserInput, Answered<Result<turn::Prepared, SendError>>),
+    Send(UserInput, Responder<Result<turn::PreparedTurn, SendError>>),
     SendAgain(
         u64,
         turn::Again,
-        Answered<Result<turn::PreparedAgain, SendError>>,
+        Responder<Result<turn::ResentRequest, SendError>>,
     ),
     AnswerBegun(u64),
     Reply(
         u64,
         Box<throughline_providers::reply::Reply>,
-        Answered<Result<(), SendError>>,
+        Responder<Result<(), SendError>>,
     ),
     GaveUp(u64),
-    Compact(Compaction, Answered<CompactionOutcome>),
+    Compact(
+        Option<String>,
+        Requester,
+        Swapping,
+        Responder<CompactionOutcome>,
+    ),
     Cancel,
-    Preview(Answered<Option<Preview>>),
-    Undo(Answered<Result<(), SessionError>>),
-    Pin(Pin, Answered<Result<(), SessionError>>),
-    Unpin(String, Answered<Result<(), SessionError>>),
-    Truncate(usize, Answered<Result<(), SessionError>>),
-    Clear(Answered<Result<(), SessionError>>),
+    Preview(Responder<Option<Preview>>),
+    Undo(Responder<Result<(), SessionError>>),
+    Pin(
+        String,
+        Option<usize>,
+        Responder<Result<String, SessionError>>,
+    ),
+    Unpin(String, Responder<Result<(), SessionError>>),
+    Truncate(usize, Responder<Result<(), SessionError>>),
+    Clear(Responder<Result<(), SessionError>>),
     Configure(
         Box<dyn FnOnce(&mut CompactionSettings) + Send>,
-        Answered<Result<(), SessionError>>,
+        Responder<Result<(), SessionError>>,
     ),
-    SetModel(Box<Model>, Answered<Result<(), SessionError>>),
-    SetMemory(Box<Memory>, Answered<Result<(), SessionError>>),
+    SetModel(Box<Model>, Responder<Result<(), SessionError>>),
+    SetMemory(Box<Memory>, Responder<Result<(), SessionError>>),
     PhaseEnded,
-    OpenCalls(Answered<Vec<ToolCall>>),
-    Close(Answered<Result<(), SessionError>>),
+    OpenCalls(Responder<Vec<ToolCall>>),
+    Close(Responder<Result<(), SessionError>>),
 }
 
 impl Session {
@@ -244,16 +264,8 @@ impl Session {
         by: Requester,
         swapping: Swapping,
     ) -> Result<CompactionOutcome, SessionError> {
-        let id = self.shared.compactions.fetch_add(1, Ordering::Relaxed);
-        let compaction = Compaction {
-            id,
-            focus: focus
-                .map(str::to_owned)
-                .filter(|focus| !focus.trim().is_empty()),
-            by,
-            swapping,
-        };
-        self.asking(|sender| Command::Compact(compaction, sender))
+        let focus = focus.map(str::to_owned);
+        self.asking(|caller| Command::Compact(focus, by, swapping, caller))
             .await
     }
 
@@ -273,34 +285,24 @@ impl Session {
         self.asking(Command::Undo).await?
     }
 
-    /// Keeps a fact in the ledger of every memory from now on; gives its id. Secrets are taken out of it.
+    /// Keeps a fact in the ledger of every memory from now on, without its secrets. Returns its id.
     ///
     /// # Errors
     /// If there is nothing in it, or it cannot be stored.
     pub async fn pin(&self, text: &str) -> Result<String, SessionError> {
-        self.pin_text(text, self.status().messages).await
+        let text = text.to_owned();
+        self.asking(|caller| Command::Pin(text, None, caller))
+            .await?
     }
 
-    async fn pin_text(&self, text: &str, message: usize) -> Result<String, SessionError> {
-        let text = text.trim();
-        if text.is_empty() {
-            return Err(SessionError::NothingToPin);
-        }
-        let text = throughline_memory::redact::Redactor::embedded().redact(text);
-        let pin = new_pin(&text, message);
-        let id = pin.id.clone();
-        self.asking(|sender| Command::Pin(pin, sender)).await??;
-        Ok(id)
-    }
-
-    /// Keeps what a message says in the ledger of every memory from now on; gives the id of the pin.
+    /// Keeps what a message says in the ledger of every memory from now on. Returns the id of the pin.
     ///
     /// # Errors
     /// If there is no such message, it has no text, or it cannot be stored.
     pub async fn pin_message(&self, index: usize) -> Result<String, SessionError> {
-        let stored = self.message(index).await?;
-        self.pin_text(&stored::text_of(&stored.original), index)
-            .await
+        let text = core::text_of(&self.message(index).await?.original);
+        self.asking(|caller| Command::Pin(text, Some(index), caller))
+            .await?
     }
 
     /// Lets a pinned fact go.
@@ -442,16 +444,14 @@ impl Session {
                 messages: known,
             });
         }
-        let (mut pins, cleared_versions) = {
-            let shown = self.shared.status.borrow();
-            (shown.pins.clone(), shown.cleared_versions)
-        };
-        pins.retain(|pin| pin.message <= messages);
-        let parent = builder::Parent {
-            id: self.shared.id.clone(),
-            messages,
-            pins,
-            cleared_versions,
+        let parent = {
+            let view = self.shared.status.borrow();
+            builder::Parent {
+                id: self.shared.id.clone(),
+                messages,
+                pins: Heritage::pins(&view.pins, messages),
+                cleared_versions: view.cleared_versions,
+            }
         };
         Ok(builder
             .store(Arc::clone(&self.shared.store))
@@ -490,7 +490,7 @@ impl Session {
 
     async fn asking<T>(
         &self,
-        command: impl FnOnce(Answered<T>) -> Command,
+        command: impl FnOnce(Responder<T>) -> Command,
     ) -> Result<T, SessionError> {
         let (sender, receiver) = oneshot::channel();
         self.command(command(sender)).await?;
@@ -532,14 +532,5 @@ impl From<Vec<ToolOutput>> for UserInput {
             outputs,
             text: None,
         }
-    }
-}
-
-/// A pin of a text without secrets.
-fn new_pin(text: &str, message: usize) -> Pin {
-    Pin {
-        id: uuid::Uuid::now_v7().simple().to_string(),
-        text: text.to_owned(),
-        message,
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use throughline::agent::builtin::Root;
 use throughline::agent::{Agent, AgentBuilder, AllowAll, Tools};
-use throughline::engine::{BuildKind, CompactionSettings, EngineEvent};
+use throughline::engine::{BuildKind, EngineEvent};
 use throughline::futures::{FutureExt, Stream, StreamExt};
 use throughline::store::{SessionId, SessionInfo, Store};
 use throughline::transcript::body::read_message;
@@ -129,16 +129,14 @@ impl<'a> Talk<'a> {
                 "a new chat can have it: throughline chat --model {name}"
             )));
         }
+        if let Some(window) = window {
+            model.window = window;
+        }
         if let Some(session) = self.session() {
             session.set_model(&model).await.map_err(of_session)?;
-            if let Some(window) = window {
-                let memory_tokens = self.config.memory_tokens;
+            if let (Some(_), Some(tokens)) = (window, self.config.memory_tokens) {
                 let configured = session.configure(move |settings| {
-                    let of_window = CompactionSettings::new(window);
-                    settings.window = window;
-                    settings.output_reserve = settings.output_reserve.min(window / 2);
-                    settings.memory_tokens_max =
-                        memory_tokens.unwrap_or(of_window.memory_tokens_max);
+                    settings.memory_tokens_max = tokens;
                 });
                 configured.await.map_err(of_session)?;
             }

@@ -1,7 +1,7 @@
 //! `throughline sessions show`.
 
 use serde::Serialize;
-use serde_json::Value;
+use throughline::EventRecord;
 use throughline::store::{EventRow, Loaded, MemoryInfo, Page, Store, StoredMessage, UsageSum};
 use throughline_transcript::catalogue::Money;
 use throughline_transcript::message::{Content, Message};
@@ -101,13 +101,6 @@ async fn events(loaded: &Loaded, store: &dyn Store) -> Result<Vec<EventRow>, Fai
         }
         all.extend(found);
     }
-}
-
-/// What happened, as a sentence.
-fn sentence(event: &EventRow) -> String {
-    let numbers: Value = serde_json::from_str(&event.json).unwrap_or_default();
-    let words = numbers["words"].as_str();
-    words.map_or_else(|| event.json.clone(), str::to_owned)
 }
 
 fn page(skip: usize) -> Page {
@@ -234,7 +227,7 @@ impl Shown {
                     event.kind.clone(),
                 ];
                 if is_all {
-                    row.push(sentence(event));
+                    row.push(EventRecord::words(event));
                 }
                 row
             })

@@ -5,7 +5,7 @@ use bytestring::ByteString;
 use futures_util::StreamExt as _;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, Response};
-use throughline::driver::Waits;
+use throughline::core::Waits;
 use throughline_providers::decode::{DecodeError, Decoder, read_whole};
 use throughline_providers::reply::Reply;
 use throughline_providers::transport::BodyStream;

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline::driver::{self, KeptAdoption};
+use throughline::core::UndoError;
 use throughline_engine::{
-    Compaction, CompactionOutcome, Engine, Input, Mode, Pin, Preview, Requester, SessionStatus,
-    Swapping, Version,
+    CompactionOutcome, CompactionSettings, Mode, Pin, Preview, Requester, SessionStatus, Swapping,
+    Version,
 };
 use throughline_memory::document::Memory;
-use throughline_memory::redact::Redactor;
 use tokio::sync::oneshot;
 
-use super::{State, Tracked};
+use super::Tracked;
 
 /// Longest fact that can be pinned, bytes.
 pub(crate) const PIN_BYTES_MAX: usize = 8 * 1024;
@@ -61,14 +60,14 @@ impl Tracked {
     /// The session as it stands.
     pub(crate) fn seen(&self) -> Seen {
         let state = self.state();
-        let engine = &state.engine;
+        let engine = state.core.engine();
         Seen {
             status: engine.status(),
-            model: state.model.clone(),
+            model: state.core.model().to_owned(),
             mode: engine.settings().mode,
             window: engine.settings().window,
             pins: engine.pins().to_vec(),
-            can_undo: !state.kept.before.is_empty(),
+            can_undo: !state.core.kept().before.is_empty(),
             in_flight: state.in_flight,
         }
     }
@@ -76,8 +75,8 @@ impl Tracked {
     /// What a swap would do now, and the memory that requests are made with.
     pub(crate) fn preview(&self) -> Option<(Preview, Option<Arc<Version>>)> {
         let state = self.state();
-        let preview = state.engine.preview()?;
-        Some((preview, state.engine.memory().cloned()))
+        let engine = state.core.engine();
+        Some((engine.preview()?, engine.memory().cloned()))
     }
 
     /// Makes a memory, and waits at most so long for it.
@@ -93,18 +92,11 @@ impl Tracked {
         let (told, outcome) = oneshot::channel();
         {
             let mut state = self.state();
-            state.compactions += 1;
-            let id = state.compactions;
-            state.asked.insert(id, told);
             let at = self.shared.clock.now();
-            let compaction = Compaction {
-                id,
-                focus,
-                by: Requester::User,
-                swapping,
-            };
-            state.engine.handle(at, Input::Compact(compaction));
-            self.drain(&mut state);
+            let effects = state
+                .core
+                .compact(at, focus, Requester::User, swapping, told);
+            self.perform(&mut state, effects);
         }
         let outcome = match tokio::time::timeout(wait, outcome).await {
             Ok(Ok(outcome)) => Compacted::Done(outcome),
@@ -125,7 +117,8 @@ impl Tracked {
     ) -> Result<CompactionOutcome, Unasked> {
         let is_it = self
             .state()
-            .engine
+            .core
+            .engine()
             .preview()
             .is_some_and(|preview| preview.is_prepared && number_of(&preview) == version);
         if !is_it {
@@ -143,56 +136,16 @@ impl Tracked {
     /// # Errors
     /// If there is none, or it cannot be read or stored.
     pub(crate) async fn undo(self: &Arc<Self>) -> Result<(), Unasked> {
-        let (before, known) = {
-            let state = self.state();
-            let before = state.kept.before.last().copied();
-            let before = before.ok_or(Unasked::NothingToUndo)?;
-            let engine = &state.engine;
-            let known = (
-                engine.can_undo(),
-                engine.status(),
-                engine.settings().clone(),
-            );
-            (before, known)
-        };
-        let (can_undo, status, settings) = known;
-        let read = if can_undo {
-            None
-        } else {
-            let store = self.shared.store.as_ref();
-            let covered = status.cover as u64;
-            let read = driver::before(store, &self.id, before, covered, &settings).await;
-            Some(read.map_err(|error| {
-                tracing::warn!(session = %self.id, %error, "what was before a swap cannot be read");
-                Unasked::NothingToUndo
-            })?)
-        };
+        let plan = self.state().core.undo_plan()?;
+        let read = plan.read(self.shared.store.as_ref(), &self.id).await;
+        let read = read.map_err(|error| {
+            tracing::warn!(session = %self.id, %error, "what was before a swap cannot be read");
+            Unasked::NothingToUndo
+        })?;
         {
             let mut state = self.state();
-            if state.engine.status().epoch != status.epoch
-                || state.kept.before.last() != Some(&before)
-            {
-                return Err(Unasked::Changed);
-            }
-            let at = self.shared.clock.now();
-            if let Some(read) = read {
-                state.engine.handle(at, Input::Before(Box::new(read)));
-            }
-            if !state.engine.can_undo() {
-                return Err(Unasked::NothingToUndo);
-            }
-            state.kept.before.pop();
-            state.present = KeptAdoption {
-                removed_tokens: 0,
-                ..before
-            };
-            state.removed_tokens = state.removed_tokens.saturating_sub(before.removed_tokens);
-            state.engine.handle(at, Input::Undo);
-            self.drain(&mut state);
-            // The memory that was not wanted does not come back after a restart either.
-            state.kept.undone_versions = u64::from(state.engine.newest_version());
-            state.keep();
-            self.drain(&mut state);
+            let effects = state.core.undo(self.shared.clock.now(), &plan, read)?;
+            self.perform(&mut state, effects);
         }
         self.stored().await
     }
@@ -206,20 +159,16 @@ impl Tracked {
         text: &str,
         message: Option<usize>,
     ) -> Result<String, Unasked> {
-        let text = text.trim();
-        if text.is_empty() || text.len() > PIN_BYTES_MAX {
+        if text.trim().len() > PIN_BYTES_MAX {
             return Err(Unasked::NoFact);
         }
-        let id = uuid::Uuid::now_v7().simple().to_string();
-        {
+        let id = {
             let mut state = self.state();
-            let pin = Pin {
-                id: id.clone(),
-                text: Redactor::embedded().redact(text).into_owned(),
-                message: message.unwrap_or_else(|| state.engine.messages()),
-            };
-            self.handled(&mut state, Input::Pin(pin));
-        }
+            let pinned = state.core.pin(self.shared.clock.now(), text, message);
+            let (id, effects) = pinned.map_err(|_| Unasked::NoFact)?;
+            self.perform(&mut state, effects);
+            id
+        };
         self.stored().await?;
         Ok(id)
     }
@@ -231,10 +180,11 @@ impl Tracked {
     pub(crate) async fn unpin(self: &Arc<Self>, id: &str) -> Result<(), Unasked> {
         {
             let mut state = self.state();
-            if !state.engine.pins().iter().any(|pin| pin.id == id) {
+            if !state.core.engine().pins().iter().any(|pin| pin.id == id) {
                 return Err(Unasked::NoSuchPin);
             }
-            self.handled(&mut state, Input::Unpin { id: id.to_owned() });
+            let effects = state.core.unpin(self.shared.clock.now(), id);
+            self.perform(&mut state, effects);
         }
         self.stored().await
     }
@@ -251,13 +201,13 @@ impl Tracked {
     ) -> Result<u32, E> {
         let adopted = {
             let mut state = self.state();
-            let memory = base(&state.engine, version).ok_or(Unasked::Changed)?;
-            let next = state.engine.newest_version() + 1;
+            let memory = state.core.version(version).ok_or(Unasked::Changed)?;
+            let next = state.core.engine().newest_version() + 1;
             let memory = edit(&memory.memory, next)?;
-            let epoch = state.engine.status().epoch;
-            self.handled(&mut state, Input::Given(Box::new(memory)));
-            let status = state.engine.status();
-            status.version.filter(|_| status.epoch != epoch)
+            let (fits, effects) = state.core.set_memory(self.shared.clock.now(), memory);
+            self.perform(&mut state, effects);
+            let status = state.core.engine().status();
+            status.version.filter(|_| fits)
         };
         self.stored().await?;
         Ok(adopted.ok_or(Unasked::Changed)?)
@@ -270,21 +220,11 @@ impl Tracked {
     pub(crate) async fn set_mode(self: &Arc<Self>, mode: Mode) -> Result<(), Unasked> {
         {
             let mut state = self.state();
-            let before = state.engine.settings().clone();
-            let mut settings = before.clone();
-            settings.mode = mode;
-            state.kept.change(&before, &settings);
-            self.handled(&mut state, Input::Configured(Box::new(settings)));
+            let set = |settings: &mut CompactionSettings| settings.mode = mode;
+            let effects = state.core.configure(self.shared.clock.now(), set);
+            self.perform(&mut state, effects);
         }
         self.stored().await
-    }
-
-    /// Has the engine take something in, and what it keeps stored.
-    fn handled(self: &Arc<Self>, state: &mut State, input: Input) {
-        state.engine.handle(self.shared.clock.now(), input);
-        self.drain(state);
-        state.keep();
-        self.drain(state);
     }
 
     /// Waits until everything so far is stored.
@@ -301,12 +241,11 @@ fn number_of(preview: &Preview) -> u32 {
     preview.version.memory.version
 }
 
-/// The memory of this number, if it is the one in the requests or the one that would be swapped in.
-fn base(engine: &Engine, version: u32) -> Option<Arc<Version>> {
-    let is_it = |found: &Arc<Version>| found.memory.version == version;
-    engine
-        .memory()
-        .cloned()
-        .filter(is_it)
-        .or_else(|| Some(engine.preview()?.version).filter(is_it))
+impl From<UndoError> for Unasked {
+    fn from(error: UndoError) -> Self {
+        match error {
+            UndoError::NothingToUndo => Self::NothingToUndo,
+            UndoError::Changed => Self::Changed,
+        }
+    }
 }

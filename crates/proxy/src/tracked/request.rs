@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use bytestring::ByteString;
-use throughline_engine::{Input, Pin, Plan, Time};
-use throughline_memory::document::Memory;
+use throughline::core::{Effects, Heritage};
+use throughline_engine::{CompactionSettings, Input, Plan, Time};
 use throughline_providers::reply::Reply;
-use throughline_store::Change;
 use throughline_transcript::client::{self, Head, reasoning_signatures};
 use throughline_transcript::message::{Message, Role};
 use throughline_transcript::outline::OutlineError;
@@ -14,7 +13,6 @@ use tokio::sync::oneshot;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Live, State, Tracked};
-use crate::archive::Pending;
 use crate::config::Config;
 use crate::incoming::IncomingRequest;
 use crate::known::Known;
@@ -115,34 +113,36 @@ impl Tracked {
         });
         let at = self.shared.clock.now();
         let has_strange_thinking = state.has_strange_thinking(count, &added);
-        state.cut_to(count, at);
+        let mut effects = state.cut_to(count, at);
         state.unconfirmed = 0;
-        let has_other_head = state.configure(&self.shared.config, &body, at);
+        let (has_other_head, configured) = state.configure(&self.shared.config, &body, at);
+        effects.extend(configured);
         for message in added {
-            state.add(message, at, true);
+            effects.extend(state.add(message, at, true));
         }
         if has_other_head || has_strange_thinking {
             // Everything in the request was thought behind something else, what is new in it too.
-            state.engine.handle(at, Input::FrameChanged);
+            effects.extend(state.core.handle(at, Input::FrameChanged));
         }
         state.number += 1;
-        let planned = self.planned(&mut state, at, body);
+        let planned = self.planned(&mut state, effects, body);
         Ok(Claim::Taken(Box::new(planned)))
     }
 
-    /// Asks the engine what the last request is made of.
+    /// Asks the core what the last request is made of.
     fn planned(
         self: &Arc<Self>,
         state: &mut State,
-        at: Time,
+        mut effects: Effects,
         body: Arc<ClientBody>,
     ) -> PlannedRequest {
         state.in_flight += 1;
         state.plan = None;
         // The one before, if it still waits, is overtaken.
         state.waiting = None;
-        state.engine.handle(at, Input::RequestWanted);
-        self.drain(state);
+        let at = self.shared.clock.now();
+        effects.extend(state.core.handle(at, Input::RequestWanted));
+        self.perform(state, effects);
         let plan = state.plan.clone();
         let later = plan.is_none().then(|| {
             let (told, later) = oneshot::channel();
@@ -173,8 +173,8 @@ impl Tracked {
             return None;
         }
         let at = self.shared.clock.now();
-        state.engine.handle(at, Input::Overflowed { window });
-        let planned = self.planned(&mut state, at, Arc::clone(&request.body));
+        let effects = state.core.handle(at, Input::Overflowed { window });
+        let planned = self.planned(&mut state, effects, Arc::clone(&request.body));
         Some(Box::new(planned))
     }
 
@@ -215,8 +215,8 @@ impl Tracked {
         }
         state.waiting = None;
         let at = self.shared.clock.now();
-        state.engine.handle(at, Input::WaitedEnough);
-        self.drain(&mut state);
+        let effects = state.core.handle(at, Input::WaitedEnough);
+        self.perform(&mut state, effects);
         state.plan.clone()
     }
 
@@ -253,15 +253,12 @@ impl Tracked {
 
     /// Tokens that swaps have taken out of the requests.
     pub(crate) fn removed_tokens(&self) -> u64 {
-        self.state().removed_tokens
+        self.state().core.removed_tokens()
     }
 
-    /// A session begins with the memory of another, if it stands for no more than what both have in common.
-    pub(crate) fn memory_within(&self, messages: usize) -> Option<(Memory, Vec<Pin>)> {
-        let state = self.state();
-        let version = state.engine.memory()?;
-        (version.cover() <= messages && version.cover() > 0)
-            .then(|| (version.memory.clone(), state.engine.pins().to_vec()))
+    /// What a session gets that begins with the first messages of this one.
+    pub(crate) fn heritage(&self, messages: usize) -> Heritage {
+        self.state().core.heritage(messages)
     }
 }
 
@@ -287,8 +284,8 @@ impl Flight {
         let mut state = self.session.state();
         if state.number == self.number {
             let at = self.session.shared.clock.now();
-            state.engine.handle(at, Input::AnswerBegun);
-            self.session.drain(&mut state);
+            let effects = state.core.handle(at, Input::AnswerBegun);
+            self.session.perform(&mut state, effects);
         }
     }
 
@@ -320,14 +317,16 @@ impl State {
     ///
     /// `count` messages are known; those that are known behind them are what was answered last.
     fn has_strange_thinking(&self, count: usize, added: &[Message]) -> bool {
-        let is_bound = self.engine.memory().is_some() && self.engine.settings().binds_thinking;
+        let is_bound =
+            self.core.engine().memory().is_some() && self.core.engine().settings().binds_thinking;
         // What is under way may be what they answer.
         if !is_bound || self.in_flight > 0 {
             return false;
         }
-        let first = self.engine.messages() - self.engine.tail().len();
+        let first = self.core.tail_begins();
         let answered: Vec<String> = self
-            .engine
+            .core
+            .engine()
             .tail()
             .iter()
             .skip(count.saturating_sub(first))
@@ -343,7 +342,7 @@ impl State {
         if count >= confirmed {
             return true;
         }
-        if count < self.engine.status().cover || count == 0 || self.in_flight > 0 {
+        if count < self.core.engine().status().cover || count == 0 || self.in_flight > 0 {
             return false;
         }
         match rewind {
@@ -354,8 +353,9 @@ impl State {
 
     /// Index of the message with which the last turn begins.
     fn last_turn(&self) -> usize {
-        let first = self.engine.messages() - self.engine.tail().len();
-        self.engine
+        let first = self.core.tail_begins();
+        self.core
+            .engine()
             .tail()
             .iter()
             .rposition(|message| message.begins_turn())
@@ -363,51 +363,38 @@ impl State {
     }
 
     /// Lets go of messages that the client no longer has.
-    fn cut_to(&mut self, count: usize, at: Time) {
+    fn cut_to(&mut self, count: usize, at: Time) -> Effects {
         if count >= self.known.len() {
-            return;
+            return Effects::default();
         }
         self.known.truncate(count);
-        let to_count = count as u64;
-        self.changes.push(Change::Truncate { to_count }.into());
-        self.engine.handle(at, Input::Truncated { messages: count });
+        self.core.truncate(at, count)
     }
 
     /// Adds a message at the end.
-    pub(super) fn add(&mut self, mut message: Message, at: Time, is_sent: bool) {
-        message.at_ms = Some(at.ms());
-        let expected_count = self.known.len() as u64;
-        // Messages share their text.
-        self.engine.handle(at, Input::Appended(message.clone()));
-        let chain = self.engine.digest();
+    pub(super) fn add(&mut self, message: Message, at: Time, is_sent: bool) -> Effects {
         let role = message.role;
-        let text = message.raw.as_ref().filter(|_| is_sent);
+        let text = message.raw.clone().filter(|_| is_sent);
+        let (chain, effects) = self.core.append(at, message.into());
         self.known.push(match text {
             Some(text) => Known::seen(chain, role, text.as_str()),
             None => Known::unseen(chain),
         });
-        self.changes.push(Pending::Message {
-            expected_count,
-            message: Box::new(message),
-            chain,
-            at,
-            counter: self.engine.settings().counter,
-        });
+        effects
     }
 
     /// Takes in what a request says besides its messages; whether the one before it said something else.
-    fn configure(&mut self, config: &Config, body: &ClientBody, at: Time) -> bool {
+    fn configure(&mut self, config: &Config, body: &ClientBody, at: Time) -> (bool, Effects) {
         let outline = &body.outline;
+        let mut effects = Effects::default();
         let model = client::model(outline).unwrap_or_default();
         let mut is_changed = false;
-        if model != self.model {
-            self.model.clone_from(&model);
+        if model != self.core.model() {
             let limit = client::answer_tokens_max(outline);
-            let mut settings = config.settings(self.wire, &model, limit);
-            self.kept.go_on(&mut settings);
-            self.engine
-                .handle(at, Input::Configured(Box::new(settings)));
-            self.changes.push(Change::Model(model).into());
+            let basis = config.basis(self.wire, &model, limit);
+            let (begun, plain) = (config.begun(&basis), basis.settings());
+            let opener = |settings: &mut CompactionSettings| config.apply(limit, settings);
+            effects = self.core.follow_model(at, model, &begun, plain, opener);
             is_changed = true;
         }
         let head = Head::new(outline, &body.lead);
@@ -415,15 +402,14 @@ impl State {
             digest.rotate_left(7) ^ xxh3_64(text.as_bytes())
         });
         if digest == self.head {
-            return is_changed;
+            return (is_changed, effects);
         }
         is_changed |= self.head != 0;
         self.head = digest;
-        let tokens = head.tokens(self.engine.settings().counter);
+        let tokens = head.tokens(self.core.engine().settings().counter);
         let bytes = head.bytes();
-        self.engine.handle(at, Input::Overhead { tokens, bytes });
-        self.changes
-            .push(Change::Head(head.body().into_bytes().into()).into());
-        is_changed
+        effects.extend(self.core.handle(at, Input::Overhead { tokens, bytes }));
+        self.core.set_head(head.body());
+        (is_changed, effects)
     }
 }

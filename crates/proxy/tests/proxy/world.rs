@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
-use throughline::driver::Clock;
+use throughline::core::Clock;
 use throughline_engine::Time;
 use throughline_providers::decode::{Decoder, read_whole};
 use throughline_proxy::config::{Updates, Upstreams};

@@ -1,36 +1,31 @@
-//! The one task that owns a session: it takes commands in turn, does what the engine says, and feeds the answers back.
+//! The task that owns a session: it takes commands in turn, and does what the core needs from outside.
 
 mod calls;
 mod effects;
 mod history;
+mod storage;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant as RealInstant};
 
-use throughline_engine::{
-    AwaitedBuild, Compaction, CompactionOutcome, CompactionSettings, Economy, Engine, Input,
-    Output, Ticket, UpdateFailure,
-};
+use throughline_engine::Input;
 use throughline_memory::document::Memory;
 use throughline_providers::client::Client;
 use throughline_store::{Change, Counts, Store, StoreError, Writer};
 use throughline_transcript::catalogue::{Catalogue, Model};
-use throughline_transcript::digest::Chain;
 use throughline_transcript::request::Frame;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::effects::Finished;
-use super::kept::{Compared, Kept, KeptAdoption, KeptPin};
-use super::stored;
-use super::turn::{Prepared, PreparedAgain};
-use super::{Answered, Command, Shown};
+use self::effects::FinishedJob;
+use super::input::open_calls;
+use super::turn::{PreparedTurn, ResentRequest};
+use super::{Command, Responder, View};
 use crate::clock::Clock;
 use crate::compactor::Compactor;
-use crate::costs::Costs;
+use crate::core::{Basis, Core, Effects};
 use crate::error::{SendError, SessionError};
 use crate::event::SessionEvent;
 use crate::hooks::Hooks;
@@ -50,132 +45,96 @@ pub(super) struct Parts {
     pub(super) given: Option<Memory>,
     pub(super) result_bytes_max: usize,
     pub(super) counts: Counts,
-    pub(super) kept: Kept,
-    pub(super) costs: Costs,
-    /// Cancelled when nobody holds the session any more.
+    /// Cancelled when the last handle of the session is gone.
     pub(super) stop: CancellationToken,
     pub(super) traffic: Traffic,
 }
 
 pub(super) struct Actor {
     parts: Parts,
-    engine: Engine,
+    core: Core,
     events: broadcast::Sender<SessionEvent>,
-    shown: watch::Sender<Shown>,
-    /// What is to be stored with the next commit.
+    view: watch::Sender<View>,
+    /// What is stored with the next commit.
     changes: Vec<Change>,
     /// How many of them, from the first, the store may have taken although it could not say so.
     doubtful: Option<usize>,
     /// What runs beside the session.
-    tasks: JoinSet<Finished>,
-    running: HashMap<tokio::task::Id, (Ticket, Building)>,
-    updates: HashMap<Ticket, CancellationToken>,
-    asked: HashMap<u64, Answered<CompactionOutcome>>,
-    pending: Option<Pending>,
-    sending: Option<Sending>,
+    tasks: JoinSet<FinishedJob>,
+    pending: Option<PendingRequest>,
+    turn: Option<RunningTurn>,
     turns: u64,
-    wait_until: Option<(AwaitedBuild, Instant)>,
-    costs: Costs,
-    /// Tokens that swaps have taken out of the requests.
-    removed_tokens: u64,
-    /// What requests are made with.
-    present: KeptAdoption,
-}
-
-/// Who makes a memory.
-#[derive(Clone, Copy, Debug)]
-enum Building {
-    Draft,
-    Model,
+    wait_until: Option<Instant>,
 }
 
 /// A turn that is under way.
-struct Sending {
+struct RunningTurn {
     number: u64,
     cancel: CancellationToken,
 }
 
-/// Who wants a request.
-enum Wanted {
-    First(Answered<Result<Prepared, SendError>>, DropGuard),
-    Again(Answered<Result<PreparedAgain, SendError>>),
+/// The caller of a request.
+enum Caller {
+    First(Responder<Result<PreparedTurn, SendError>>, DropGuard),
+    Again(Responder<Result<ResentRequest, SendError>>),
 }
 
-/// A request that is wanted.
-struct Pending {
-    wanted: Wanted,
+/// A request that a caller waits for.
+struct PendingRequest {
+    caller: Caller,
     since: Instant,
     since_real: RealInstant,
-    swapped: bool,
+    has_swapped: bool,
     waited_for_model: Duration,
 }
 
-impl Pending {
+impl PendingRequest {
     fn is_forgotten(&self) -> bool {
-        match &self.wanted {
-            Wanted::First(answer, _) => answer.is_closed(),
-            Wanted::Again(answer) => answer.is_closed(),
+        match &self.caller {
+            Caller::First(caller, _) => caller.is_closed(),
+            Caller::Again(caller) => caller.is_closed(),
         }
     }
 }
 
 impl Actor {
-    pub(super) fn new(
-        parts: Parts,
-        engine: Engine,
-        events: broadcast::Sender<SessionEvent>,
-    ) -> Self {
-        let compared = parts.kept.compared;
-        let present = KeptAdoption {
-            version: engine.memory().map(|version| version.memory.version),
-            ..KeptAdoption::default()
-        };
-        let costs = Costs {
-            without_compaction: compared.without(),
-            ..parts.costs.clone()
-        };
-        let shown = seen(&engine, &costs, &parts.kept);
+    pub(super) fn new(parts: Parts, core: Core, events: broadcast::Sender<SessionEvent>) -> Self {
+        let view = watch::Sender::new(View::of(&core));
         Self {
             parts,
-            engine,
+            core,
             events,
-            shown: watch::Sender::new(shown),
+            view,
             changes: Vec::new(),
             doubtful: None,
             tasks: JoinSet::new(),
-            running: HashMap::new(),
-            updates: HashMap::new(),
-            asked: HashMap::new(),
             pending: None,
-            sending: None,
+            turn: None,
             turns: 0,
             wait_until: None,
-            costs,
-            removed_tokens: compared.removed_tokens,
-            present,
         }
     }
 
-    /// What is known from the start.
+    /// Tells the core what is known from the start.
     pub(super) async fn begin(&mut self) -> Result<(), StoreError> {
-        self.tell_overhead();
+        let effects = self.tell_overhead();
+        self.perform(effects).await;
         let Some(memory) = self.parts.given.take() else {
-            self.drain().await;
             return Ok(());
         };
-        self.handle(Input::Given(Box::new(memory)));
-        self.drain().await;
+        let (_, effects) = self.core.set_memory(self.parts.clock.now(), memory);
+        self.perform(effects).await;
         self.flush().await
     }
 
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
         loop {
-            let wait_until = self.wait_until.map(|(_, until)| until);
+            let wait_until = self.wait_until;
             tokio::select! {
                 command = inbox.recv() => match command {
-                    Some(Command::Close(answer)) => {
+                    Some(Command::Close(caller)) => {
                         self.stop_tasks().await;
-                        let _ = answer.send(self.flush().await.map_err(SessionError::Store));
+                        let _ = caller.send(self.flush().await.map_err(SessionError::Store));
                         break;
                     }
                     Some(command) => self.command(command).await,
@@ -187,146 +146,123 @@ impl Actor {
                         break;
                     }
                 },
-                Some(done) = self.tasks.join_next_with_id() => self.finished(done),
+                Some(done) = self.tasks.join_next() => self.finished(done).await,
                 () = sleep_until(wait_until) => {
                     self.wait_until = None;
-                    self.handle(Input::WaitedEnough);
+                    self.handle(Input::WaitedEnough).await;
                 }
             }
-            self.drain().await;
         }
     }
 
     /// What can be seen of the session from now on.
-    pub(super) fn watch(&self) -> watch::Receiver<Shown> {
-        self.shown.subscribe()
+    pub(super) fn watch(&self) -> watch::Receiver<View> {
+        self.view.subscribe()
     }
 
-    /// Shows where the session stands. Whoever is answered sees what has become of what was asked for.
-    fn show(&self) {
-        self.shown
-            .send_replace(seen(&self.engine, &self.costs, &self.parts.kept));
-    }
-
-    fn handle(&mut self, input: Input) {
-        self.engine.handle(self.parts.clock.now(), input);
+    /// Tells the core that something happened, and does what follows.
+    async fn handle(&mut self, input: Input) {
+        let effects = self.core.handle(self.parts.clock.now(), input);
+        self.perform(effects).await;
     }
 
     async fn command(&mut self, command: Command) {
+        let now = self.parts.clock.now();
         match command {
-            Command::Send(input, answer) => self.send(input, answer).await,
-            Command::SendAgain(number, again, answer) => {
-                self.send_again(number, again, answer).await;
+            Command::Send(input, caller) => self.send(input, caller).await,
+            Command::SendAgain(number, again, caller) => {
+                self.send_again(number, again, caller).await;
             }
-            Command::AnswerBegun(number) => self.answer_begins(number),
-            Command::Reply(number, reply, answer) => {
+            Command::AnswerBegun(number) => self.answer_begins(number).await,
+            Command::Reply(number, reply, caller) => {
                 let stored = self.reply(number, *reply).await;
-                let _ = answer.send(stored);
+                let _ = caller.send(stored);
             }
             Command::GaveUp(number) => {
-                self.sending.take_if(|sending| sending.number == number);
+                self.turn.take_if(|turn| turn.number == number);
             }
-            Command::Compact(compaction, answer) => self.compact(compaction, answer),
-            Command::Cancel => self.handle(Input::Cancel),
-            Command::Preview(answer) => {
-                let _ = answer.send(self.engine.preview());
+            Command::Compact(focus, by, swapping, caller) => {
+                let effects = self.core.compact(now, focus, by, swapping, caller);
+                self.perform(effects).await;
             }
-            Command::Undo(answer) => {
+            Command::Cancel => self.handle(Input::Cancel).await,
+            Command::Preview(caller) => {
+                let _ = caller.send(self.core.engine().preview());
+            }
+            Command::Undo(caller) => {
                 let result = self.undo().await;
-                let _ = answer.send(result);
+                let _ = caller.send(result);
             }
-            Command::Pin(pin, answer) => {
-                self.handle(Input::Pin(pin));
-                let _ = answer.send(self.keep().await);
-            }
-            Command::Unpin(id, answer) => {
-                self.handle(Input::Unpin { id });
-                let _ = answer.send(self.keep().await);
-            }
-            Command::Truncate(messages, answer) => {
-                let result = self.truncate(messages).await;
-                let _ = answer.send(result);
-            }
-            Command::Clear(answer) => {
-                let result = self.clear().await;
-                let _ = answer.send(result);
-            }
-            Command::Configure(change, answer) => {
-                let before = self.engine.settings().clone();
-                let mut settings = before.clone();
-                change(&mut settings);
-                self.parts.kept.change(&before, &settings);
-                self.handle(Input::Configured(Box::new(settings)));
-                self.tell_overhead();
-                let _ = answer.send(self.keep().await);
-            }
-            Command::SetModel(model, answer) => {
-                let result = self.set_model(*model).await;
-                let _ = answer.send(result);
-            }
-            Command::SetMemory(memory, answer) => {
-                let epoch = self.engine.status().epoch;
-                self.handle(Input::Given(memory));
-                let is_taken = self.engine.status().epoch != epoch;
-                self.drain().await;
-                let result = if is_taken {
-                    self.flush().await.map_err(SessionError::Store)
-                } else {
-                    Err(SessionError::OtherHistory)
+            Command::Pin(text, message, caller) => {
+                let result = match self.core.pin(now, &text, message) {
+                    Ok((id, effects)) => self.store(effects).await.map(|()| id),
+                    Err(_) => Err(SessionError::NothingToPin),
                 };
-                let _ = answer.send(result);
+                let _ = caller.send(result);
             }
-            Command::OpenCalls(answer) => {
-                let _ = answer.send(stored::open_calls(self.engine.tail()));
+            Command::Unpin(id, caller) => {
+                let effects = self.core.unpin(now, &id);
+                let _ = caller.send(self.store(effects).await);
             }
-            Command::PhaseEnded => self.handle(Input::PhaseEnded),
-            Command::Close(answer) => {
-                let _ = answer.send(Ok(()));
+            Command::Truncate(messages, caller) => {
+                let result = self.truncate(messages).await;
+                let _ = caller.send(result);
+            }
+            Command::Clear(caller) => {
+                let result = self.clear().await;
+                let _ = caller.send(result);
+            }
+            Command::Configure(change, caller) => {
+                let mut effects = self.core.configure(now, change);
+                effects.extend(self.tell_overhead());
+                let _ = caller.send(self.store(effects).await);
+            }
+            Command::SetModel(model, caller) => {
+                let result = self.set_model(*model).await;
+                let _ = caller.send(result);
+            }
+            Command::SetMemory(memory, caller) => {
+                let (fits, effects) = self.core.set_memory(now, *memory);
+                let result = match self.store(effects).await {
+                    Ok(()) if !fits => Err(SessionError::OtherHistory),
+                    result => result,
+                };
+                let _ = caller.send(result);
+            }
+            Command::OpenCalls(caller) => {
+                let _ = caller.send(open_calls(self.core.engine().tail()));
+            }
+            Command::PhaseEnded => self.handle(Input::PhaseEnded).await,
+            Command::Close(caller) => {
+                let _ = caller.send(Ok(()));
             }
         }
-    }
-
-    fn compact(&mut self, compaction: Compaction, answer: Answered<CompactionOutcome>) {
-        self.asked.insert(compaction.id, answer);
-        self.handle(Input::Compact(compaction));
     }
 
     async fn set_model(&mut self, model: Model) -> Result<(), SessionError> {
         if self.is_busy() {
             return Err(SessionError::Busy);
         }
+        let now = self.parts.clock.now();
         let mut frame = self.parts.frame.settings().clone();
         frame.model.clone_from(&model.id);
-        self.parts.frame = Arc::new(Frame::new(self.parts.frame.wire(), frame));
-        let old = self.engine.settings();
-        let of_model = CompactionSettings::for_model(&model);
-        let settings = CompactionSettings {
-            window: of_model.window,
-            output_reserve: of_model
-                .output_reserve
-                .max(old.output_reserve.min(of_model.window / 2)),
-            counter: of_model.counter,
-            binds_thinking: of_model.binds_thinking,
-            economy: Economy {
-                rule: old.economy.rule,
-                spending: old.economy.spending,
-                ..of_model.economy
-            },
-            memory_tokens_max: of_model.memory_tokens_max,
-            ..old.clone()
+        let basis = Basis {
+            wire: self.parts.frame.wire(),
+            model: Some(&model),
+            unknown_window: model.window,
+            answer_tokens: frame.max_tokens,
         };
-        self.parts.kept.change_model(&settings);
-        self.handle(Input::Configured(Box::new(settings)));
-        self.handle(Input::FrameChanged);
-        self.tell_overhead();
-        self.changes.push(Change::Model(model.id));
-        self.changes
-            .push(Change::Head(self.parts.frame.head().into_bytes().into()));
-        self.keep().await
+        let settings = basis.settings_after(self.core.engine().settings());
+        self.parts.frame = Arc::new(Frame::new(self.parts.frame.wire(), frame));
+        let mut effects = self.core.choose_model(now, model.id, settings);
+        effects.extend(self.core.handle(now, Input::FrameChanged));
+        effects.extend(self.tell_overhead());
+        self.core.set_head(self.parts.frame.head());
+        self.store(effects).await
     }
 
-    fn tell_overhead(&mut self) {
-        let counter = self.engine.settings().counter;
+    fn tell_overhead(&mut self) -> Effects {
+        let counter = self.core.engine().settings().counter;
         let settings = self.parts.frame.settings();
         let tools = settings
             .tools
@@ -334,214 +270,31 @@ impl Actor {
             .map_or(0, |tools| counter.tools(tools));
         let tokens = (counter.text(&settings.system) + tools) as u64;
         let bytes = self.parts.frame.head().len() as u64;
-        self.handle(Input::Overhead { tokens, bytes });
-    }
-
-    /// Stores pins and settings as they are now, and everything that waits. If that fails it is tried again with the next
-    /// change.
-    async fn keep(&mut self) -> Result<(), SessionError> {
-        self.drain().await;
-        self.push_kept();
-        Ok(self.flush().await?)
-    }
-
-    fn push_kept(&mut self) {
-        let kept = &mut self.parts.kept;
-        kept.pins = self.engine.pins().iter().map(KeptPin::from).collect();
-        kept.compared = Compared::of(&self.costs.without_compaction, self.removed_tokens);
-        // Names and numbers only: this cannot fail.
-        let json = serde_json::to_string(kept).unwrap_or_default();
-        self.changes.push(Change::Settings(json));
-    }
-
-    /// Stores everything that waits, and this. If that fails, this is forgotten.
-    async fn commit_with(&mut self, change: Change) -> Result<(), StoreError> {
-        self.changes.push(change);
-        let result = self.flush().await;
-        if result.is_err() {
-            self.changes.pop();
-        }
-        result
-    }
-
-    /// Stores everything that waits.
-    async fn flush(&mut self) -> Result<(), StoreError> {
-        self.settle_doubt().await?;
-        if self.changes.is_empty() {
-            return Ok(());
-        }
-        let at = self.parts.clock.now().ms();
-        match self.parts.writer.commit(at, self.changes.clone()).await {
-            Ok(counts) => {
-                self.changes.clear();
-                self.parts.counts = counts;
-                Ok(())
-            }
-            Err(error) => {
-                if matches!(error, StoreError::Unavailable { .. }) {
-                    self.doubtful = Some(self.changes.len());
-                }
-                Err(error)
-            }
-        }
-    }
-
-    /// Finds out whether the store has taken what it could not say that it has.
-    async fn settle_doubt(&mut self) -> Result<(), StoreError> {
-        let Some(doubtful) = self.doubtful else {
-            return Ok(());
-        };
-        let counts = self.parts.writer.load().await?.counts;
-        self.doubtful = None;
-        if counts == self.parts.counts {
-            return Ok(());
-        }
-        self.parts.counts = counts;
-        self.changes.drain(..doubtful.min(self.changes.len()));
-        let known = self
-            .changes
-            .iter()
-            .find_map(|change| match change {
-                Change::Append { expected_count, .. } => Some(*expected_count),
-                _ => None,
-            })
-            .unwrap_or(self.engine.messages() as u64);
-        if counts.message_count > known {
-            // The caller was told that this message is not stored.
-            self.changes.insert(0, Change::Truncate { to_count: known });
-        }
-        Ok(())
-    }
-
-    /// The digest that the next message is added behind.
-    fn chain(&self) -> Chain {
-        Chain::at(self.engine.digest())
+        self.core
+            .handle(self.parts.clock.now(), Input::Overhead { tokens, bytes })
     }
 
     async fn stop_tasks(&mut self) {
-        for (_, stop) in self.updates.drain() {
-            stop.cancel();
-        }
+        self.core.stop();
         self.tasks.shutdown().await;
-        self.running.clear();
         self.wait_until = None;
-    }
-
-    /// Does everything that the engine says.
-    async fn drain(&mut self) {
-        loop {
-            self.show();
-            let Some(output) = self.engine.poll() else {
-                break;
-            };
-            self.output(output).await;
-        }
-    }
-
-    async fn output(&mut self, output: Output) {
-        match output {
-            Output::Draft(order) => self.start_draft(order),
-            Output::Update(order) => self.start_update(order),
-            Output::CancelUpdate(ticket) => {
-                if let Some(stop) = self.updates.remove(&ticket) {
-                    stop.cancel();
-                }
-            }
-            Output::Request(plan) => self.request(plan).await,
-            Output::Wait { waited, at_most_ms } => {
-                let until = Instant::now() + Duration::from_millis(at_most_ms);
-                self.wait_until = Some((waited, until));
-            }
-            Output::Keep(version) => {
-                let at = self.parts.clock.now();
-                self.changes.push(stored::memory_change(&version, at));
-            }
-            Output::Adopt(adoption) => {
-                let at = self.parts.clock.now();
-                let expected = self.expected_epoch();
-                self.changes
-                    .push(stored::adoption_change(&adoption, expected, at));
-                let next = KeptAdoption {
-                    version: adoption.version,
-                    quoted: adoption.quoted,
-                    removed_tokens: 0,
-                };
-                self.parts.kept.adopted(self.present, next);
-                self.present = next;
-                self.push_kept();
-            }
-            // Truncation behind the memory is dealt with where it was asked for.
-            Output::Reload { .. } => {}
-            Output::Event(event) => self.event(event).await,
-        }
-    }
-
-    /// The epoch that the store will have when everything that waits is stored.
-    fn expected_epoch(&self) -> u64 {
-        self.changes
-            .iter()
-            .rev()
-            .find_map(|change| match change {
-                Change::Adopt { adoption, .. } => Some(adoption.epoch),
-                _ => None,
-            })
-            .unwrap_or(self.parts.counts.epoch)
-    }
-
-    /// The newest memory version that the store will have when everything that waits is stored.
-    fn expected_version(&self) -> u64 {
-        self.changes
-            .iter()
-            .rev()
-            .find_map(|change| match change {
-                Change::Memory(row) => Some(row.version),
-                _ => None,
-            })
-            .unwrap_or(self.parts.counts.memory_version)
     }
 
     /// Whether a turn is under way. One whose caller is gone is not.
     fn is_busy(&mut self) -> bool {
-        let is_gone = |sending: &mut Sending| sending.cancel.is_cancelled();
-        if self.sending.take_if(is_gone).is_some() {
+        let is_gone = |turn: &mut RunningTurn| turn.cancel.is_cancelled();
+        if self.turn.take_if(is_gone).is_some() {
             self.pending = None;
         }
-        if self.pending.as_ref().is_some_and(Pending::is_forgotten) {
-            self.sending = None;
+        if self
+            .pending
+            .as_ref()
+            .is_some_and(PendingRequest::is_forgotten)
+        {
+            self.turn = None;
             self.pending = None;
         }
-        self.sending.is_some()
-    }
-
-    fn failed_task(&mut self, id: tokio::task::Id) {
-        let Some((ticket, building)) = self.running.remove(&id) else {
-            return;
-        };
-        let failure = UpdateFailure {
-            class: "internal".to_owned(),
-            message: "making the memory failed inside; please report this".to_owned(),
-            retry_after_ms: None,
-        };
-        self.handle(match building {
-            Building::Draft => Input::Drafted {
-                ticket,
-                result: Err(failure),
-            },
-            Building::Model => Input::Updated {
-                ticket,
-                result: Err(failure),
-            },
-        });
-    }
-}
-
-fn seen(engine: &Engine, costs: &Costs, kept: &Kept) -> Shown {
-    Shown {
-        status: engine.status(),
-        memory: engine.memory().cloned(),
-        costs: costs.clone(),
-        pins: engine.pins().to_vec(),
-        cleared_versions: kept.cleared_versions,
+        self.turn.is_some()
     }
 }
 

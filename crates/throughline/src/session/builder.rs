@@ -1,4 +1,4 @@
-//! CompactionSettings of a session, and what is known of those that it goes on with.
+//! Settings of a session, and what is known of those that it goes on with.
 
 mod opening;
 
@@ -10,19 +10,18 @@ use throughline_memory::document::Memory;
 use throughline_providers::client::{CallOptions, Client};
 use throughline_providers::error::CallError;
 use throughline_providers::models::catalogue_overrides;
-use throughline_store::{MemoryStore, SessionId, Store, StoreError};
+use throughline_store::{MemoryStore, SessionId, Store};
 use throughline_transcript::catalogue::Catalogue;
-use throughline_transcript::digest::{Chain, Digest};
 use throughline_transcript::json::Raw;
 use throughline_transcript::request::CacheTtl;
 use throughline_transcript::request::{self, Caching, MemoryPlace};
 use throughline_transcript::wire::Wire;
 
-use super::stored;
-use crate::compactor::Compactor;
+use crate::compactor::{Compactor, draft};
+use crate::core::DraftMaker;
 use crate::hooks::Hooks;
 
-/// CompactionSettings of a session.
+/// Settings of a session.
 #[must_use = "a builder does nothing until it is started"]
 pub struct SessionBuilder {
     client: Client,
@@ -39,6 +38,7 @@ pub struct SessionBuilder {
     hooks: Option<Arc<dyn Hooks>>,
     result_bytes_max: Option<usize>,
     open_wait: Duration,
+    draft: DraftMaker,
 }
 
 type SettingsChange = Box<dyn FnOnce(&mut CompactionSettings) + Send>;
@@ -81,6 +81,7 @@ impl SessionBuilder {
             hooks: None,
             result_bytes_max: None,
             open_wait: Duration::ZERO,
+            draft,
         }
     }
 
@@ -247,6 +248,13 @@ impl SessionBuilder {
         self
     }
 
+    /// Makes drafts by other means; for tests.
+    #[doc(hidden)]
+    pub fn draft_by(mut self, draft: DraftMaker) -> Self {
+        self.draft = draft;
+        self
+    }
+
     /// How long to wait if another process has the session open; not at all unless said otherwise.
     pub fn open_wait(mut self, wait: Duration) -> Self {
         self.open_wait = wait;
@@ -260,64 +268,6 @@ pub(super) struct Parent {
     pub(super) messages: usize,
     pub(super) pins: Vec<Pin>,
     pub(super) cleared_versions: u64,
-}
-
-/// The newest memory of a session that stands for at most so many messages as they are now, and their digest.
-pub(super) async fn newest_memory_within(
-    store: &dyn Store,
-    id: &SessionId,
-    messages: u64,
-    cleared_versions: u64,
-) -> Result<Option<(throughline_store::MemoryRow, Digest)>, StoreError> {
-    // The latest request of the user stays verbatim.
-    let cover_max = latest_turn(store, id, messages).await?;
-    const PAGE_ROWS: u32 = 500;
-    let mut page = throughline_store::Page::first(PAGE_ROWS);
-    page.skip = cleared_versions;
-    let mut versions = Vec::new();
-    loop {
-        let rows = store.memories(id, page).await?;
-        let is_last = rows.len() < PAGE_ROWS as usize;
-        page.skip += u64::from(PAGE_ROWS);
-        versions.extend(rows);
-        if is_last {
-            break;
-        }
-    }
-    for info in versions.iter().rev() {
-        if info.covered_count > cover_max {
-            continue;
-        }
-        let digest = match info.covered_count.checked_sub(1) {
-            // A memory that was brought from another session.
-            None => *Chain::new().digest().as_bytes(),
-            Some(last) => store.message(id, last).await?.digest,
-        };
-        if digest == info.digest {
-            let digest = Digest::from_bytes(info.digest);
-            return Ok(Some((store.memory(id, info.version).await?, digest)));
-        }
-    }
-    Ok(None)
-}
-
-/// Index of the message with which the last turn begins, among the first `messages`.
-async fn latest_turn(store: &dyn Store, id: &SessionId, messages: u64) -> Result<u64, StoreError> {
-    const PAGE_MESSAGES: u64 = 50;
-    let mut end = messages;
-    while end > 0 {
-        let begin = end.saturating_sub(PAGE_MESSAGES);
-        let page = store.messages(id, begin..end).await?;
-        let turn = page
-            .iter()
-            .rev()
-            .find(|stored| stored::message_of(stored).is_some_and(|message| message.begins_turn()));
-        if let Some(stored) = turn {
-            return Ok(stored.position);
-        }
-        end = begin;
-    }
-    Ok(0)
 }
 
 pub(super) fn caching_name(caching: Caching) -> Option<&'static str> {

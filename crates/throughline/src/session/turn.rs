@@ -21,7 +21,7 @@ use crate::traffic::Traffic;
 
 /// A request that is ready to be sent.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedTurn {
     pub(crate) client: Client,
     pub(crate) body: ByteString,
     /// Names the turn.
@@ -34,7 +34,7 @@ pub(crate) struct Prepared {
 
 /// The same turn goes on with this request.
 #[derive(Debug)]
-pub(crate) struct PreparedAgain {
+pub(crate) struct ResentRequest {
     pub(crate) body: ByteString,
 }
 
@@ -113,7 +113,7 @@ impl Answer {
 }
 
 impl Turn {
-    pub(super) fn start(session: &Session, prepared: Prepared) -> Self {
+    pub(super) fn start(session: &Session, prepared: PreparedTurn) -> Self {
         let (sender, events) = mpsc::channel(EVENTS_MAX);
         let runner = Runner {
             commands: session.shared.commands.clone(),

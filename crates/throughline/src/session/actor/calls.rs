@@ -6,105 +6,114 @@ use std::time::{Duration, Instant as RealInstant};
 use throughline_engine::{Input, Plan};
 use throughline_providers::reply::Reply;
 use throughline_providers::stop::Next;
-use throughline_store::{Change, Purpose};
 use throughline_transcript::json::Raw;
-use throughline_transcript::message::{Message, Role};
+use throughline_transcript::message::Role;
 use throughline_transcript::request::message;
 use throughline_transcript::request::{Marks, without_thinking};
-use throughline_transcript::usage::Usage;
 use tokio::time::Instant;
 
-use super::{Actor, Pending, Sending, Wanted};
+use super::{Actor, Caller, PendingRequest, RunningTurn};
 use crate::compactor::{Body, LiveRequest};
+use crate::core::{self, Effects, ReadMessage};
 use crate::error::SendError;
 use crate::event::SessionEvent;
-use crate::session::turn::{Again, Prepared, PreparedAgain};
-use crate::session::{Answered, UserInput, stored};
+use crate::session::input::{RequestChecker, open_calls, user_after};
+use crate::session::turn::{Again, PreparedTurn, ResentRequest};
+use crate::session::{Responder, UserInput};
 
 impl Actor {
     pub(super) async fn send(
         &mut self,
         input: UserInput,
-        answer: Answered<Result<Prepared, SendError>>,
+        caller: Responder<Result<PreparedTurn, SendError>>,
     ) {
         if self.is_busy() {
-            let _ = answer.send(Err(SendError::Busy));
+            let _ = caller.send(Err(SendError::Busy));
             return;
         }
-        let messages = match self.messages_of(input) {
-            Ok(messages) => messages,
-            Err(error) => {
-                let _ = answer.send(Err(error));
-                return;
-            }
-        };
-        if !messages.is_empty()
-            && let Err(error) = self.append(&messages).await
-        {
-            let _ = answer.send(Err(error));
+        if let Err(error) = self.say(input).await {
+            let _ = caller.send(Err(error));
             return;
         }
         self.turns += 1;
         let cancel = self.parts.stop.child_token();
         let guard = cancel.clone().drop_guard();
-        self.sending = Some(Sending {
+        self.turn = Some(RunningTurn {
             number: self.turns,
             cancel,
         });
-        self.want_request(Wanted::First(answer, guard));
+        self.want_request(Caller::First(caller, guard)).await;
     }
 
     pub(super) async fn send_again(
         &mut self,
         number: u64,
         again: Again,
-        answer: Answered<Result<PreparedAgain, SendError>>,
+        caller: Responder<Result<ResentRequest, SendError>>,
     ) {
-        if !self.is_sending(number) {
-            let _ = answer.send(Err(SendError::Closed));
+        if !self.is_in_turn(number) {
+            let _ = caller.send(Err(SendError::Closed));
             return;
         }
         if let Again::TooLarge(window) = again {
-            self.handle(Input::Overflowed { window });
-            self.drain().await;
+            self.handle(Input::Overflowed { window }).await;
         }
-        self.want_request(Wanted::Again(answer));
+        self.want_request(Caller::Again(caller)).await;
     }
 
-    /// Whether this turn is still wanted.
-    fn is_sending(&mut self, number: u64) -> bool {
-        self.is_busy()
-            && self
-                .sending
-                .as_ref()
-                .is_some_and(|sending| sending.number == number)
+    /// Whether the caller still waits for this turn.
+    fn is_in_turn(&mut self, number: u64) -> bool {
+        self.is_busy() && self.turn.as_ref().is_some_and(|turn| turn.number == number)
     }
 
-    fn want_request(&mut self, wanted: Wanted) {
-        self.pending = Some(Pending {
-            wanted,
+    async fn want_request(&mut self, caller: Caller) {
+        self.pending = Some(PendingRequest {
+            caller,
             since: Instant::now(),
             since_real: RealInstant::now(),
-            swapped: false,
+            has_swapped: false,
             waited_for_model: Duration::ZERO,
         });
-        self.handle(Input::RequestWanted);
+        self.handle(Input::RequestWanted).await;
+    }
+
+    /// Stores what the caller says, then tells the core.
+    async fn say(&mut self, input: UserInput) -> Result<(), SendError> {
+        let messages = self.read(&self.messages_of(input)?)?;
+        if messages.is_empty() {
+            return Ok(());
+        }
+        let now = self.parts.clock.now();
+        let change = self.core.append_change(now, &messages);
+        self.commit_with(change)
+            .await
+            .map_err(|error| SendError::Store(Arc::new(error)))?;
+        let effects = self.core.append_stored(now, messages);
+        self.perform(effects).await;
+        Ok(())
+    }
+
+    fn read(&self, raws: &[Raw]) -> Result<Vec<ReadMessage>, SendError> {
+        let count = self.core.engine().messages();
+        let wire = self.parts.frame.wire();
+        core::read(raws, wire, count, self.parts.result_bytes_max).map_err(|_| SendError::Invalid {
+            finding: "a message is not a JSON object".to_owned(),
+        })
     }
 
     /// The messages that say this.
     fn messages_of(&self, input: UserInput) -> Result<Vec<Raw>, SendError> {
         let wire = self.parts.frame.wire();
-        let open: Vec<String> = stored::open_calls(self.engine.tail())
-            .iter()
-            .map(|call| call.id.to_string())
-            .collect();
+        let tail = self.core.engine().tail();
+        let open = open_calls(tail);
         match input {
             UserInput::Text(text) if text.trim().is_empty() => Err(SendError::Empty),
-            UserInput::Text(text) => Ok(stored::user_after(wire, &open, &text)),
+            UserInput::Text(text) => Ok(user_after(wire, &open, &text)),
             UserInput::ToolOutputs { outputs, text } => {
-                let mut unanswered = open.clone();
+                let mut unanswered = open;
                 for output in &outputs {
-                    let at = unanswered.iter().position(|id| *id == output.call_id);
+                    let mut calls = unanswered.iter();
+                    let at = calls.position(|call| *call.id == *output.call_id);
                     let Some(at) = at else {
                         return Err(SendError::NoSuchCall {
                             id: output.call_id.clone(),
@@ -112,8 +121,10 @@ impl Actor {
                     };
                     unanswered.remove(at);
                 }
-                if let Some(id) = unanswered.into_iter().next() {
-                    return Err(SendError::CallOpen { id });
+                if let Some(call) = unanswered.first() {
+                    return Err(SendError::CallOpen {
+                        id: call.id.to_string(),
+                    });
                 }
                 let text = text.filter(|text| !text.trim().is_empty());
                 if outputs.is_empty() {
@@ -124,24 +135,19 @@ impl Actor {
                 }
                 Ok(message::tool_outputs(wire, &outputs, text.as_deref()))
             }
-            UserInput::Again => match self.engine.tail().last() {
+            UserInput::Again => match tail.last() {
                 Some(last) if last.role != Role::Assistant => Ok(Vec::new()),
                 _ => Err(SendError::Empty),
             },
             UserInput::Messages(messages) if messages.is_empty() => Err(SendError::Empty),
             UserInput::Messages(messages) => {
-                // What the provider would refuse would stand in the way of every later request.
-                let memory = self.engine.memory().map(|version| version.text.clone());
-                let tail = self.engine.tail().iter();
-                let all: Vec<&Raw> = tail
-                    .filter_map(|message| message.raw.as_ref())
-                    .chain(&messages)
-                    .collect();
-                let body = self
-                    .parts
-                    .frame
-                    .compose(memory.as_deref(), all, Marks::default());
-                match stored::broken_rule(&body, wire) {
+                // A message that the provider refuses would be in every later request too.
+                let memory = self.core.engine().memory();
+                let memory = memory.map(|version| version.text.as_str());
+                let frame = &self.parts.frame;
+                let known = tail.iter().filter_map(|message| message.raw.as_ref());
+                let body = frame.compose(memory, known.chain(&messages), Marks::default());
+                match self.checker().broken_rule(&body, frame) {
                     Some(finding) => Err(SendError::NotSendable { finding }),
                     None => Ok(messages),
                 }
@@ -149,79 +155,37 @@ impl Actor {
         }
     }
 
-    /// Stores messages, then tells the engine of them.
-    async fn append(&mut self, raws: &[Raw]) -> Result<(), SendError> {
-        let (change, messages) = self.added(raws)?;
-        self.commit_with(change)
-            .await
-            .map_err(|error| SendError::Store(Arc::new(error)))?;
-        for message in messages {
-            self.handle(Input::Appended(message));
+    fn checker(&self) -> RequestChecker<'_> {
+        RequestChecker {
+            client: &self.parts.client,
+            model: self.parts.catalogue.find(self.core.model()),
         }
-        Ok(())
-    }
-
-    /// The change that adds messages, and the messages as they go into requests.
-    fn added(&self, raws: &[Raw]) -> Result<(Change, Vec<Message>), SendError> {
-        stored::append(
-            raws,
-            self.parts.frame.wire(),
-            self.chain(),
-            self.parts.clock.now(),
-            self.engine.messages(),
-            self.parts.result_bytes_max,
-            self.engine.settings(),
-        )
-        .map_err(|_| SendError::Invalid {
-            finding: "a message is not a JSON object".to_owned(),
-        })
     }
 
     /// The provider has begun to answer.
-    pub(super) fn answer_begins(&mut self, number: u64) {
-        if self.is_sending(number) {
-            self.handle(Input::AnswerBegun);
+    pub(super) async fn answer_begins(&mut self, number: u64) {
+        if self.is_in_turn(number) {
+            self.handle(Input::AnswerBegun).await;
         }
     }
 
-    /// A complete answer has come. It is stored in one step with what it cost; where that fails, the session goes on with
-    /// it and stores it with the next change.
+    /// A complete answer has come. It is stored in one step with its cost. If that fails, the session continues with it
+    /// and stores it with the next change.
     pub(super) async fn reply(&mut self, number: u64, reply: Reply) -> Result<(), SendError> {
-        if !self.is_sending(number) {
+        if !self.is_in_turn(number) {
             // The caller is gone, and may have said something else meanwhile.
             return Err(SendError::Closed);
         }
-        let next = reply
-            .stop
-            .as_ref()
-            .map(throughline_providers::stop::Stop::next);
-        if next != Some(Next::ResendUnchanged) {
-            self.sending = None;
+        if reply.stop.as_ref().map(|stop| stop.next()) != Some(Next::ResendUnchanged) {
+            self.turn = None;
         }
-        if !reply.messages.is_empty() {
-            let (change, messages) = self.added(&reply.messages)?;
-            self.changes.push(change);
-            for message in messages {
-                self.handle(Input::Appended(message));
-            }
+        let now = self.parts.clock.now();
+        let mut effects = Effects::default();
+        for message in self.read(&reply.messages)? {
+            effects.extend(self.core.append(now, message).1);
         }
-        let context = reply.usage.map(|usage| usage.context_size());
-        if let Some(usage) = reply.usage {
-            let model = self.parts.frame.settings().model.clone();
-            self.spend(
-                Purpose::Main,
-                &model,
-                &usage.billed,
-                reply.request_id.clone(),
-            );
-            self.compare(&usage.last_pass);
-        }
-        self.handle(Input::Answered { context });
-        if next == Some(Next::Compact) {
-            self.handle(Input::Overflowed { window: None });
-        }
-        self.drain().await;
-        self.push_kept();
+        effects.extend(self.core.answered(now, &reply));
+        self.perform(effects).await;
         self.flush().await.map_err(|error| {
             let error = Arc::new(error);
             self.not_stored(&error);
@@ -229,22 +193,15 @@ impl Actor {
         })
     }
 
-    /// What the request would have been if nothing had ever been left out.
-    fn compare(&mut self, usage: &Usage) {
-        let limit = self.engine.status().limit;
-        let whole = usage.prompt() + self.removed_tokens;
-        let catalogue = Arc::clone(&self.parts.catalogue);
-        let model = catalogue.find(&self.parts.frame.settings().model);
-        self.costs
-            .without_compaction
-            .add(whole, limit, usage.output, model);
-    }
-
-    /// The engine has said what the request is made of.
+    /// Sends what the request is made of to its caller.
     pub(super) async fn request(&mut self, plan: Plan) {
         self.wait_until = None;
-        if self.pending.as_ref().is_none_or(Pending::is_forgotten) {
-            // Whoever wanted it is gone.
+        if self
+            .pending
+            .as_ref()
+            .is_none_or(PendingRequest::is_forgotten)
+        {
+            // Its caller is gone.
             self.pending = None;
             return;
         }
@@ -254,7 +211,7 @@ impl Actor {
             return;
         }
         if plan.is_too_large {
-            let limit = self.engine.status().limit;
+            let limit = self.core.engine().status().limit;
             self.refuse(SendError::TooLarge {
                 tokens: plan.tokens,
                 limit,
@@ -272,7 +229,7 @@ impl Actor {
             .frame
             .compose(live.memory.as_deref(), &live.messages, marks);
         if plan.memory.is_some()
-            && let Some(finding) = stored::broken_rule(&body, live.frame.wire())
+            && let Some(finding) = self.checker().broken_rule(&body, &live.frame)
         {
             tracing::error!(%finding, "a request that was made here would be refused");
             self.refuse(SendError::Invalid { finding });
@@ -281,7 +238,7 @@ impl Actor {
         let Some(pending) = self.pending.take() else {
             return;
         };
-        if pending.swapped {
+        if pending.has_swapped {
             // In virtual time only the real clock knows what code takes.
             let held = pending.since.elapsed().max(pending.since_real.elapsed());
             self.tell(SessionEvent::Swap {
@@ -289,43 +246,43 @@ impl Actor {
                 waited_for_model: pending.waited_for_model,
             });
         }
-        let Some(sending) = &self.sending else {
+        let Some(turn) = &self.turn else {
             return;
         };
         let body = body.into();
-        // Where nobody takes it, the guard is dropped and cancels the turn.
-        match pending.wanted {
-            Wanted::First(answer, guard) => {
-                let _ = answer.send(Ok(Prepared {
+        // Where the caller is gone, the guard is dropped and cancels the turn.
+        match pending.caller {
+            Caller::First(caller, guard) => {
+                let _ = caller.send(Ok(PreparedTurn {
                     client: self.parts.client.clone(),
                     body,
-                    number: sending.number,
+                    number: turn.number,
                     guard,
-                    cancel: sending.cancel.clone(),
+                    cancel: turn.cancel.clone(),
                     traffic: self.parts.traffic.clone(),
                 }));
             }
-            Wanted::Again(answer) => {
-                let _ = answer.send(Ok(PreparedAgain { body }));
+            Caller::Again(caller) => {
+                let _ = caller.send(Ok(ResentRequest { body }));
             }
         }
     }
 
     fn refuse(&mut self, error: SendError) {
-        self.sending = None;
+        self.turn = None;
         let Some(pending) = self.pending.take() else {
             return;
         };
-        match pending.wanted {
-            Wanted::First(answer, _) => drop(answer.send(Err(error))),
-            Wanted::Again(answer) => drop(answer.send(Err(error))),
+        match pending.caller {
+            Caller::First(caller, _) => drop(caller.send(Err(error))),
+            Caller::Again(caller) => drop(caller.send(Err(error))),
         }
     }
 
     /// The request that a plan stands for.
     pub(super) fn live(&self, plan: &Plan) -> LiveRequest {
         let mut messages = Vec::with_capacity(plan.end - plan.first);
-        for (offset, message) in self.engine.tail().iter().enumerate() {
+        for (offset, message) in self.core.engine().tail().iter().enumerate() {
             let index = plan.first + offset;
             if index >= plan.end {
                 break;
@@ -342,7 +299,7 @@ impl Actor {
             memory: plan.memory.clone(),
             messages,
             traffic: self.parts.traffic.clone(),
-            window: self.engine.settings().window,
+            window: self.core.engine().settings().window,
             body: Body::Composed,
         }
     }

@@ -1,220 +1,150 @@
-//! What runs beside the session, and what is told about it.
+//! What the core needs from outside: jobs beside the session, requests, and watchers to tell.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline_engine::{
-    BuildKind, BuildOrder, EngineEvent, Input, Ticket, UpdateFailure, UpdateOrder,
-};
-use throughline_memory::document::Memory;
-use throughline_memory::redact::Redactor;
-use throughline_memory::summarise::Finding;
-use throughline_store::{Change, Purpose};
-use throughline_transcript::catalogue::cost;
-use throughline_transcript::tokens::Counter;
-use throughline_transcript::usage::Usage;
-use tokio_util::sync::CancellationToken;
+use throughline_engine::{BuildKind, EngineEvent, UpdateFailure};
+use throughline_store::StoreError;
+use tokio::task::JoinError;
+use tokio::time::Instant;
 
-use super::{Actor, Building};
-use crate::compactor::{Compacted, draft};
-use crate::event::{SessionEvent, event_json, event_kind};
+use super::Actor;
+use crate::core::{DraftJob, Effect, Effects, FinishedDraft, FinishedUpdate, UpdateJob, guarded};
+use crate::event::SessionEvent;
 use crate::hooks::{BeforeCompaction, Hooks, MadeBy, Verdict};
-use crate::session::{new_pin, stored};
+use crate::session::View;
 
-/// Something that ran beside the session is done.
-pub(super) enum Finished {
-    Draft(Ticket, Drafted),
-    Update(Ticket, Box<Compacted>),
+/// A job that has ended.
+pub(super) enum FinishedJob {
+    Draft(FinishedDraft),
+    Update(Box<FinishedUpdate>),
 }
 
 impl Actor {
-    pub(super) fn start_draft(&mut self, order: BuildOrder) {
-        let ticket = order.ticket;
-        let counter = self.engine.settings().counter;
-        let handle = match self.parts.hooks.clone() {
-            None => self.tasks.spawn_blocking(move || {
-                let drafted = Drafted {
-                    result: draft(&order, counter),
-                    keep: Vec::new(),
-                };
-                Finished::Draft(ticket, drafted)
-            }),
-            Some(hooks) => self.tasks.spawn(async move {
-                Finished::Draft(ticket, hooked_draft(hooks.as_ref(), order, counter).await)
-            }),
-        };
-        self.running.insert(handle.id(), (ticket, Building::Draft));
-    }
-
-    pub(super) fn start_update(&mut self, order: UpdateOrder) {
-        let ticket = order.order.ticket;
-        let Some(compactor) = self.parts.compactor.clone() else {
-            self.handle(Input::Updated {
-                ticket,
-                result: Err(UpdateFailure {
-                    class: "no-compactor".to_owned(),
-                    message: "no model is set to make memories".to_owned(),
-                    retry_after_ms: None,
-                }),
-            });
-            return;
-        };
-        let stop = CancellationToken::new();
-        self.updates.insert(ticket, stop.clone());
-        let live = self.live(&order.live);
-        let hooks = self.parts.hooks.clone();
-        let handle = self.tasks.spawn(async move {
-            let mut compacted = compactor.compact(order, live, stop).await;
-            if let (Some(hooks), Ok(memory)) = (hooks, &mut compacted.result) {
-                hooks.after_compaction(MadeBy::Model, memory).await;
-            }
-            Finished::Update(ticket, Box::new(compacted))
-        });
-        self.running.insert(handle.id(), (ticket, Building::Model));
-    }
-
-    pub(super) fn finished(
-        &mut self,
-        done: Result<(tokio::task::Id, Finished), tokio::task::JoinError>,
-    ) {
-        match done {
-            Ok((id, finished)) => {
-                self.running.remove(&id);
-                match finished {
-                    Finished::Draft(ticket, drafted) => self.drafted(ticket, drafted),
-                    Finished::Update(ticket, compacted) => {
-                        self.updates.remove(&ticket);
-                        self.updated(ticket, *compacted);
-                    }
+    /// Does what the core needs.
+    pub(super) async fn perform(&mut self, effects: Effects) {
+        let mut effects = VecDeque::from_iter(effects);
+        self.show();
+        while let Some(effect) = effects.pop_front() {
+            match effect {
+                Effect::Draft(job) => self.start_draft(job),
+                Effect::Update(job) => effects.extend(self.start_update(job)),
+                Effect::Request(plan) => self.request(plan).await,
+                Effect::Wait { at_most_ms } => {
+                    self.wait_until = Some(Instant::now() + Duration::from_millis(at_most_ms));
                 }
+                Effect::Answer(caller, outcome) => {
+                    // A swap counts when it is stored.
+                    if let Err(error) = self.flush().await {
+                        self.not_stored(&Arc::new(error));
+                    }
+                    let _ = caller.send(outcome);
+                }
+                Effect::Event { event, .. } => {
+                    self.note_swap(&event);
+                    self.tell(event);
+                }
+                // A request is sent only after a commit, whatever it is made with. An older memory is loaded where the
+                // transcript is cut. What was spent is in the view.
+                Effect::Adopted | Effect::Reload { .. } | Effect::Spent { .. } => {}
             }
-            Err(error) => self.failed_task(error.id()),
         }
     }
 
-    fn drafted(&mut self, ticket: Ticket, drafted: Drafted) {
-        for text in drafted.keep {
-            let is_known = self.engine.pins().iter().any(|pin| pin.text == text);
-            if !is_known {
-                self.handle(Input::Pin(new_pin(&text, self.engine.messages())));
-                self.push_kept();
+    /// Shows the session as it is now. A caller sees what follows from its command before it gets its answer.
+    fn show(&self) {
+        self.view.send_replace(View::of(&self.core));
+    }
+
+    fn start_draft(&mut self, job: DraftJob) {
+        match self.parts.hooks.clone() {
+            None => drop(
+                self.tasks
+                    .spawn_blocking(move || FinishedJob::Draft(job.run())),
+            ),
+            Some(hooks) => {
+                let ticket = job.order().ticket;
+                self.tasks.spawn(async move {
+                    let draft = hooked_draft(hooks.as_ref(), job);
+                    FinishedJob::Draft(guarded(ticket, draft).await)
+                });
             }
         }
-        self.handle(Input::Drafted {
-            ticket,
-            result: drafted.result,
-        });
     }
 
-    fn updated(&mut self, ticket: Ticket, compacted: Compacted) {
-        for (model, usage) in &compacted.calls {
-            self.spend(Purpose::Update, model, usage, None);
-        }
-        let count = |is: fn(&Finding) -> bool| {
-            compacted
-                .findings
-                .iter()
-                .filter(|finding| is(finding))
-                .count()
+    fn start_update(&mut self, job: UpdateJob) -> Effects {
+        let Some(compactor) = self.parts.compactor.clone() else {
+            let now = self.parts.clock.now();
+            let effects = self.core.updated(now, job.without_compactor());
+            self.show();
+            return effects;
         };
-        self.tell(SessionEvent::Checked {
-            put_back: count(|finding| matches!(finding, Finding::PutBack { .. })),
-            taken_out: count(|finding| matches!(finding, Finding::TakenOut { .. })),
-            refused: count(|finding| matches!(finding, Finding::AnswerRefused { .. })),
-            calls: u32::try_from(compacted.calls.len()).unwrap_or(u32::MAX),
+        let live = self.live(&job.order().live);
+        let hooks = self.parts.hooks.clone();
+        self.tasks.spawn(async move {
+            let update = job.run(compactor, live, async |mut compacted| {
+                if let (Some(hooks), Ok(memory)) = (hooks, &mut compacted.result) {
+                    hooks.after_compaction(MadeBy::Model, memory).await;
+                }
+                compacted
+            });
+            FinishedJob::Update(Box::new(update.await))
         });
-        self.handle(Input::Updated {
-            ticket,
-            result: compacted.result,
-        });
+        Effects::default()
     }
 
-    /// Adds what a call used to what is stored and shown.
-    pub(super) fn spend(
-        &mut self,
-        purpose: Purpose,
-        model_id: &str,
-        usage: &Usage,
-        request_id: Option<String>,
-    ) {
-        let catalogue = Arc::clone(&self.parts.catalogue);
-        let model = catalogue.find(model_id);
-        let spent = match purpose {
-            Purpose::Main => &mut self.costs.main,
-            _ => &mut self.costs.updates,
+    pub(super) async fn finished(&mut self, done: Result<FinishedJob, JoinError>) {
+        let now = self.parts.clock.now();
+        let effects = match done {
+            Ok(FinishedJob::Draft(draft)) => self.core.drafted(now, draft),
+            Ok(FinishedJob::Update(update)) => self.core.updated(now, *update),
+            // Jobs do not panic; only the end of the session aborts them.
+            Err(_) => return,
         };
-        spent.add(usage, model);
-        let price = model.and_then(|model| cost(usage, model));
-        let at = self.parts.clock.now();
-        self.changes.push(stored::usage_change(
-            at, purpose, model_id, usage, price, request_id,
-        ));
+        self.perform(effects).await;
     }
 
-    pub(super) async fn event(&mut self, event: EngineEvent) {
-        tracing::debug!(session = %self.parts.writer.id(), ?event, "engine");
-        if let EngineEvent::Swapped {
+    /// Notes how long the pending request was held up by a swap.
+    fn note_swap(&mut self, event: &SessionEvent) {
+        if let SessionEvent::Engine(EngineEvent::Swapped {
             waited_ms,
             waited_for,
             ..
-        } = &event
+        }) = event
             && let Some(pending) = &mut self.pending
         {
-            pending.swapped = true;
+            pending.has_swapped = true;
             if *waited_for == Some(BuildKind::Model) {
                 pending.waited_for_model = Duration::from_millis(*waited_ms);
             }
         }
-        if let EngineEvent::Swapped {
-            tokens_before,
-            tokens_after,
-            ..
-        } = &event
-        {
-            let removed = tokens_before.saturating_sub(*tokens_after);
-            self.removed_tokens += removed;
-            if let Some(before) = self.parts.kept.before.last_mut() {
-                before.removed_tokens = removed;
-            }
-        }
-        self.changes.push(Change::Event {
-            kind: event_kind(&event).to_owned(),
-            json: event_json(&event),
-        });
-        if let EngineEvent::Compaction { id, outcome } = &event
-            && let Some(answer) = self.asked.remove(id)
-        {
-            // A swap counts when it is stored.
-            if let Err(error) = self.flush().await {
-                self.not_stored(&Arc::new(error));
-            }
-            let _ = answer.send(outcome.clone());
-        }
-        self.tell(SessionEvent::Engine(event));
     }
 
-    pub(super) fn not_stored(&self, error: &Arc<throughline_store::StoreError>) {
+    pub(super) fn not_stored(&self, error: &Arc<StoreError>) {
         tracing::warn!(%error, "changes of a session could not be stored");
         self.tell(SessionEvent::NotStored(Arc::clone(error)));
     }
 
     pub(super) fn tell(&self, event: SessionEvent) {
-        // It is no fault if nobody watches.
+        tracing::debug!(session = %self.parts.writer.id(), ?event, "session");
+        // There may be no watchers.
         let _ = self.events.send(event);
     }
 }
 
-/// A draft, or why there is none, and what is to stay in the ledger from now on.
-pub(super) struct Drafted {
-    result: Result<Memory, UpdateFailure>,
-    keep: Vec<String>,
-}
-
-async fn hooked_draft(hooks: &dyn Hooks, order: BuildOrder, counter: Counter) -> Drafted {
-    let failed = |class: &str, message: String| UpdateFailure {
-        class: class.to_owned(),
-        message,
-        retry_after_ms: None,
+async fn hooked_draft(hooks: &dyn Hooks, job: DraftJob) -> FinishedDraft {
+    let order = job.order();
+    let ticket = order.ticket;
+    let failed = |class: &str, message: String| {
+        FinishedDraft::new(
+            ticket,
+            Err(UpdateFailure {
+                class: class.to_owned(),
+                message,
+                retry_after_ms: None,
+            }),
+        )
     };
     let before = BeforeCompaction {
         messages: order.first..order.first + order.messages.len(),
@@ -222,25 +152,15 @@ async fn hooked_draft(hooks: &dyn Hooks, order: BuildOrder, counter: Counter) ->
         memory: order.prior.as_ref().map(|prior| &prior.memory),
         new: &order.messages,
     };
-    let keep = match hooks.before_compaction(before).await {
+    let pins = match hooks.before_compaction(before).await {
         Verdict::Compact { keep } => keep,
-        Verdict::Veto { reason } => {
-            return Drafted {
-                result: Err(failed("vetoed", reason)),
-                keep: Vec::new(),
-            };
-        }
+        Verdict::Veto { reason } => return failed("vetoed", reason),
     };
-    let redactor = Redactor::embedded();
-    let keep = keep
-        .iter()
-        .map(|text| redactor.redact(text.trim()).into_owned())
-        .filter(|text| !text.is_empty())
-        .collect();
-    let drafted = tokio::task::spawn_blocking(move || draft(&order, counter)).await;
-    let mut result = drafted.unwrap_or_else(|error| Err(failed("internal", error.to_string())));
-    if let Ok(memory) = &mut result {
+    let drafted = tokio::task::spawn_blocking(move || job.run()).await;
+    let mut drafted = drafted.unwrap_or_else(|error| failed("internal", error.to_string()));
+    drafted.pins = pins;
+    if let Ok(memory) = &mut drafted.result {
         hooks.after_compaction(MadeBy::Code, memory).await;
     }
-    Drafted { result, keep }
+    drafted
 }

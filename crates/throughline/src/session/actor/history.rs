@@ -1,40 +1,25 @@
 //! Going back: to the memory before, to an earlier message, to the beginning.
 
-use throughline_engine::{Engine, Input};
+use throughline_engine::Input;
 use throughline_store::Change;
 
 use super::Actor;
-use crate::error::SessionError;
-use crate::session::kept::KeptAdoption;
-use crate::session::{builder, stored};
+use crate::core::{UndoError, newest_memory_within};
+use crate::error::{OpenError, SessionError};
 
 impl Actor {
     pub(super) async fn undo(&mut self) -> Result<(), SessionError> {
-        let Some(before) = self.parts.kept.before.last().copied() else {
-            return Err(SessionError::NothingToUndo);
-        };
-        if !self.engine.can_undo() {
-            let covered = self.engine.status().cover as u64;
-            let settings = self.engine.settings();
-            let id = self.parts.writer.id();
-            let store = self.parts.store.as_ref();
-            let before = stored::before(store, id, before, covered, settings).await?;
-            self.handle(Input::Before(Box::new(before)));
-        }
-        if !self.engine.can_undo() {
-            return Err(SessionError::NothingToUndo);
-        }
-        self.parts.kept.before.pop();
-        self.present = before;
-        self.removed_tokens = self.removed_tokens.saturating_sub(before.removed_tokens);
-        self.handle(Input::Undo);
-        self.drain().await;
-        self.parts.kept.undone_versions = self.expected_version();
-        self.keep().await
+        let nothing = |_: UndoError| SessionError::NothingToUndo;
+        let plan = self.core.undo_plan().map_err(nothing)?;
+        let (store, id) = (self.parts.store.as_ref(), self.parts.writer.id());
+        let before = plan.read(store, id).await?;
+        let now = self.parts.clock.now();
+        let effects = self.core.undo(now, &plan, before).map_err(nothing)?;
+        self.store(effects).await
     }
 
     pub(super) async fn truncate(&mut self, messages: usize) -> Result<(), SessionError> {
-        let known = self.engine.messages();
+        let known = self.core.engine().messages();
         if self.is_busy() {
             return Err(SessionError::Busy);
         }
@@ -47,71 +32,39 @@ impl Actor {
         if messages == 0 {
             return self.clear().await;
         }
-        if messages >= self.engine.status().cover {
+        if messages >= self.core.engine().status().cover {
             self.commit_with(Change::Truncate {
                 to_count: messages as u64,
             })
             .await?;
-            self.handle(Input::Truncated { messages });
-            self.drain().await;
+            self.handle(Input::Truncated { messages }).await;
             return Ok(self.flush().await?);
         }
         self.go_back_behind_the_memory(messages).await
     }
 
-    /// The messages that are left are covered by the memory: an older one, or none, takes its place.
+    /// The memory covers the messages that are left: an older one, or none, takes its place.
     async fn go_back_behind_the_memory(&mut self, messages: usize) -> Result<(), SessionError> {
         self.flush().await?;
-        self.handle(Input::Truncated { messages });
-        self.drain().await;
+        self.handle(Input::Truncated { messages }).await;
         let now = self.parts.clock.now();
         let id = self.parts.writer.id().clone();
-        let newest = builder::newest_memory_within(
-            self.parts.store.as_ref(),
-            &id,
-            messages as u64,
-            self.parts.kept.cleared_versions,
-        )
-        .await?;
-        let epoch = self.engine.status().epoch;
-        let adoption = throughline_engine::MemoryAdoption {
-            epoch: epoch + 1,
-            version: newest
-                .as_ref()
-                .and_then(|(row, _)| u32::try_from(row.version).ok()),
-            cover: newest
-                .as_ref()
-                .map_or(0, |(row, _)| row.covered_count as usize),
-            at_messages: messages,
-            quoted: None,
-        };
-        let changes = vec![
-            Change::Truncate {
-                to_count: messages as u64,
-            },
-            stored::adoption_change(&adoption, self.parts.counts.epoch, now),
-        ];
+        let cleared = self.core.kept().cleared_versions;
+        let store = self.parts.store.as_ref();
+        let older = newest_memory_within(store, &id, messages as u64, cleared).await?;
+        let older = older.as_ref().map(|(row, _)| row);
+        let counts = self.parts.counts;
+        let changes = self.core.cut_behind_memory(now, messages, older, counts);
         self.parts.counts = self.parts.writer.commit(now.ms(), changes).await?;
         let loaded = self.parts.writer.load().await?;
-        let settings = self.engine.settings().clone();
-        let pins = self.engine.pins().to_vec();
-        let snapshot = stored::snapshot(&loaded, &[], pins, &settings).map_err(|what| {
-            crate::error::OpenError::Corrupt {
-                id: id.to_string(),
-                what,
-            }
-        })?;
         self.stop_tasks().await;
-        self.present = KeptAdoption {
-            version: adoption.version,
-            ..KeptAdoption::default()
-        };
-        // What stood before it stood for messages that are gone.
-        self.parts.kept.before.clear();
-        self.push_kept();
-        self.engine = Engine::restore(settings, snapshot);
-        self.tell_overhead();
-        self.drain().await;
+        let reloaded = self.core.reload(&loaded);
+        reloaded.map_err(|what| OpenError::Corrupt {
+            id: id.to_string(),
+            what,
+        })?;
+        let effects = self.tell_overhead();
+        self.perform(effects).await;
         Ok(())
     }
 
@@ -119,11 +72,7 @@ impl Actor {
         if self.is_busy() {
             return Err(SessionError::Busy);
         }
-        self.handle(Input::Cleared);
-        self.changes.push(Change::Truncate { to_count: 0 });
-        self.drain().await;
-        self.parts.kept.cleared_versions = self.expected_version();
-        self.parts.kept.before.clear();
-        self.keep().await
+        let effects = self.core.clear(self.parts.clock.now());
+        self.store(effects).await
     }
 }

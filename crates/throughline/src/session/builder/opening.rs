@@ -1,32 +1,28 @@
-//! How a session begins: anew, behind messages of another, where it ended, or as a fork.
+//! How a session begins: empty, behind messages from elsewhere, where it ended, or as a fork.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
-use throughline_engine::{
-    CompactionSettings, CompactorChoice as EngineCompactor, Engine, Pin, Snapshot,
-};
+use throughline_engine::{CompactionSettings, CompactorChoice as EngineCompactor};
 use throughline_memory::document::{Memory, Status};
 use throughline_store::{ForkPoint, NewSession, SessionId, StoreError, Writer};
 use throughline_transcript::cut::TailBegins;
 use throughline_transcript::digest::Chain;
-use throughline_transcript::json::Raw;
 use throughline_transcript::request::{Frame, MemoryPlace};
 use throughline_transcript::window::WINDOW_DEFAULT;
-use throughline_transcript::wire::Wire;
 use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{
     COMMANDS_MAX, EVENTS_MAX, PIN, Parent, RESULT_BYTES_MAX, SessionBuilder, caching_name,
-    caching_of, newest_memory_within,
+    caching_of,
 };
-use crate::costs::{Costs, Spent};
+use crate::clock::Clock;
+use crate::core::{self, Basis, Core, Kept, KeptPin, Options, StoredSession, newest_memory_within};
 use crate::error::{OpenError, SessionError};
 use crate::session::actor::{Actor, Parts};
-use crate::session::kept::{self, Kept, KeptPin};
-use crate::session::{Session, Shared, stored};
+use crate::session::input::{self, RequestChecker};
+use crate::session::{Session, Shared};
 use crate::traffic::Traffic;
 
 impl SessionBuilder {
@@ -48,25 +44,40 @@ impl SessionBuilder {
         let new = self.new_session(&id, &frame, clock.now().ms(), &kept);
         self.store.create(new, Vec::new()).await?;
         let writer = self.store.open(&id, self.open_wait).await?;
-        let mut snapshot = Snapshot::default();
-        let mut parts = self.parts(writer, frame, clock, &settings, kept);
-        if let Some(memory) = parts.given.take() {
-            snapshot.chain = Chain::new().digest();
-            parts.given = Some(brought(memory));
-        }
-        Ok(launch(parts, snapshot, settings).await?)
+        self.memory = self.memory.take().map(brought);
+        let core = Core::new(
+            settings.clone(),
+            kept,
+            self.frame.model.clone(),
+            self.options(),
+        );
+        let parts = self.parts(writer, frame, clock, &settings);
+        Ok(launch(parts, core).await?)
     }
 
     /// What every session begins with.
     fn beginning(&mut self) -> Beginning {
         let frame = Frame::new(self.client.wire(), self.frame.clone());
-        let of_model = self.settings_of_model(&frame);
-        let mut settings = of_model.clone();
+        let model = self.catalogue.find(&self.frame.model);
+        let basis = Basis {
+            wire: frame.wire(),
+            model,
+            unknown_window: WINDOW_DEFAULT,
+            answer_tokens: self.frame.max_tokens,
+        };
+        let plain = basis.settings();
+        let is_known = self.window.is_none() && model.is_some();
+        let mut settings = plain.clone();
         self.change(&mut settings);
+        let kept = Kept {
+            is_memory_in_system: self.frame.memory_place == MemoryPlace::SystemPrompt,
+            caching: caching_name(self.frame.caching).map(str::to_owned),
+            ..Kept::begun(&plain, &settings, is_known)
+        };
         Beginning {
             id: self.id.clone().unwrap_or_else(new_id),
-            clock: crate::clock::Clock::new(),
-            kept: self.kept(&of_model, &settings),
+            clock: Clock::new(),
+            kept,
             frame,
             settings,
         }
@@ -81,9 +92,14 @@ impl SessionBuilder {
             kept,
         } = self.beginning();
         let history = std::mem::take(&mut self.history);
-        let append = stored::history(
+        let checker = RequestChecker {
+            client: &self.client,
+            model: self.catalogue.find(&self.frame.model),
+        };
+        let append = input::history(
             &history,
             &frame,
+            &checker,
             clock.now(),
             self.shortened_from(&settings),
             &settings,
@@ -108,37 +124,30 @@ impl SessionBuilder {
 
     /// Goes on with a stored session. Nothing is sent or compacted by that.
     ///
-    /// Model, system prompt, tools, fields and pins are those that are stored. CompactionSettings are those with which the session
+    /// Model, system prompt, tools, fields and pins are those that are stored. Settings are those with which the session
     /// began, then what the builder says, then what was changed while it ran ([`Session::configure`],
     /// [`Session::set_model`]).
     ///
     /// # Errors
     /// If there is none, another process has it open, or it cannot be read.
     pub async fn resume(mut self, id: &SessionId) -> Result<Session, OpenError> {
-        let mut writer = self.store.open(id, self.open_wait).await?;
-        let mut loaded = writer.load().await?;
+        let stored = StoredSession::open(self.store.as_ref(), id, self.open_wait).await?;
+        let wire = self.client.wire();
+        if stored.wire != wire {
+            return Err(OpenError::OtherWire {
+                id: id.to_string(),
+                stored: stored.wire.name().to_owned(),
+                client: wire.name().to_owned(),
+            });
+        }
         let corrupt = |what: String| OpenError::Corrupt {
             id: id.to_string(),
             what,
         };
-        let wire = self.client.wire();
-        if loaded.session.wire != wire.name() {
-            return Err(OpenError::OtherWire {
-                id: id.to_string(),
-                stored: loaded.session.wire.clone(),
-                client: wire.name().to_owned(),
-            });
-        }
-        let kept: Kept = if loaded.settings.is_empty() {
-            Kept::default()
-        } else {
-            serde_json::from_str(&loaded.settings)
-                .map_err(|error| corrupt(format!("the settings: {error}")))?
-        };
-        let head = std::str::from_utf8(&loaded.head)
-            .ok()
-            .and_then(|head| Raw::parse(head.to_owned()).ok())
+        let head = stored
+            .head()
             .ok_or_else(|| corrupt("the head of its requests is not JSON".to_owned()))?;
+        let kept = &stored.kept;
         let place = if kept.is_memory_in_system {
             MemoryPlace::SystemPrompt
         } else {
@@ -148,29 +157,16 @@ impl SessionBuilder {
             .map_err(|error| corrupt(error.to_string()))?;
         self.id = Some(id.clone());
         self.frame = frame.settings().clone();
-        let mut settings = self.settings_of_model(&frame);
-        kept.begin(&mut settings);
-        self.change(&mut settings);
-        kept.go_on(&mut settings);
-        let quoted = match stored::quoted_range(&loaded) {
-            Some(range) => self.store.messages(id, range).await?,
-            None => Vec::new(),
-        };
-        loaded
-            .newer_memory
-            .take_if(|row| row.version <= kept.undone_versions);
-        let pins = kept.pins.iter().map(Pin::from).collect();
-        let snapshot = stored::snapshot(&loaded, &quoted, pins, &settings).map_err(corrupt)?;
         self.memory = None;
-        let clock = crate::clock::Clock::new();
-        let mut parts = self.parts(writer, frame, clock, &settings, kept);
-        parts.counts = loaded.counts;
-        parts.costs = Costs {
-            main: Spent::stored(&loaded.usage.main),
-            updates: Spent::stored(&loaded.usage.update),
-            ..Costs::default()
-        };
-        Ok(launch(parts, snapshot, settings).await?)
+        let catalogue = Arc::clone(&self.catalogue);
+        let settings = stored.settings(&catalogue, WINDOW_DEFAULT, |settings| {
+            self.change(settings);
+        });
+        let counts = stored.loaded.counts;
+        let (core, writer) = stored.restore(settings.clone(), self.options())?;
+        let mut parts = self.parts(writer, frame, Clock::new(), &settings);
+        parts.counts = counts;
+        Ok(launch(parts, core).await?)
     }
 
     /// Begins a session with the first messages of another one.
@@ -194,7 +190,7 @@ impl SessionBuilder {
             message_count: messages as u64,
         });
         let mut changes = Vec::new();
-        // The newest memory of the parent that stands for no more than what the fork begins with.
+        // The newest memory of the parent that covers no more than what the fork begins with.
         let newest = newest_memory_within(
             self.store.as_ref(),
             &parent.id,
@@ -203,14 +199,14 @@ impl SessionBuilder {
         );
         if let Some((row, digest)) = newest.await? {
             let mut version =
-                stored::version_of(&row, &settings).map_err(|what| OpenError::Corrupt {
+                core::version_of(&row, &settings).map_err(|what| OpenError::Corrupt {
                     id: parent.id.to_string(),
                     what,
                 })?;
             version.memory.version = 1;
             version.memory.cover.digest = digest;
-            changes.push(stored::memory_change(&version, now));
-            changes.push(stored::adoption_change(
+            changes.push(core::memory_change(&version, now));
+            changes.push(core::adoption_change(
                 &throughline_engine::MemoryAdoption {
                     epoch: 1,
                     version: Some(1),
@@ -236,62 +232,30 @@ impl SessionBuilder {
             title: self.title.clone(),
             created_ms: now_ms,
             head: frame.head().into_bytes().into(),
-            // Names and numbers only: this cannot fail.
-            settings: serde_json::to_string(kept).unwrap_or_default(),
+            settings: kept.to_json(),
         }
     }
 
-    fn kept(&self, of_model: &CompactionSettings, settings: &CompactionSettings) -> Kept {
-        let mut begun = kept::difference(of_model, settings);
-        if self.window.is_some() {
-            // It counts whatever the catalogue says by the time that the session is resumed.
-            begun.extend(kept::of_window(settings));
-        }
-        Kept {
-            is_memory_in_system: self.frame.memory_place == MemoryPlace::SystemPrompt,
-            caching: caching_name(self.frame.caching).map(str::to_owned),
-            begun,
-            ..Kept::default()
-        }
-    }
-
-    /// What follows from model, frame and compactor.
-    fn settings_of_model(&self, frame: &Frame) -> CompactionSettings {
-        let model = self.catalogue.find(&self.frame.model);
-        let mut settings = match model {
-            Some(model) => CompactionSettings::for_model(model),
-            None => CompactionSettings::new(WINDOW_DEFAULT),
-        };
-        if let Some(limit) = self.frame.max_tokens {
-            settings.output_reserve = limit.min(settings.window / 2);
-        }
-        if frame.wire() == Wire::Anthropic {
-            settings.body_bytes_max =
-                Some(throughline_transcript::check::ANTHROPIC_BODY_BYTES_MAX as u64);
-        }
+    /// What the caller asks for, and what follows from client and compactor.
+    fn change(&mut self, settings: &mut CompactionSettings) {
         if self.frame.memory_place == MemoryPlace::SystemPrompt {
             settings.tail_begins = TailBegins::WithUser;
         }
         if self.compactor.is_some() {
             settings.compactor = EngineCompactor::Model;
         }
-        settings
-    }
-
-    /// What the caller says.
-    fn change(&mut self, settings: &mut CompactionSettings) {
         if let Some(window) = self.window {
-            let of_window = CompactionSettings::new(window);
-            settings.window = window;
-            settings.memory_tokens_max = of_window.memory_tokens_max;
-            settings.output_reserve = self
-                .frame
-                .max_tokens
-                .unwrap_or(of_window.output_reserve)
-                .min(window / 2);
+            *settings = settings.clone().with_window(window, self.frame.max_tokens);
         }
         for change in std::mem::take(&mut self.changes) {
             change(settings);
+        }
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            draft: self.draft,
+            ..Options::new(Arc::clone(&self.catalogue))
         }
     }
 
@@ -306,9 +270,8 @@ impl SessionBuilder {
         self,
         writer: Box<dyn Writer>,
         frame: Frame,
-        clock: crate::clock::Clock,
+        clock: Clock,
         settings: &CompactionSettings,
-        kept: Kept,
     ) -> Parts {
         let result_bytes_max = self.shortened_from(settings);
         Parts {
@@ -323,8 +286,6 @@ impl SessionBuilder {
             hooks: self.hooks,
             result_bytes_max,
             counts: Default::default(),
-            kept,
-            costs: Costs::default(),
             stop: CancellationToken::new(),
             traffic: Traffic::new(),
         }
@@ -333,7 +294,7 @@ impl SessionBuilder {
 
 struct Beginning {
     id: SessionId,
-    clock: crate::clock::Clock,
+    clock: Clock,
     frame: Frame,
     settings: CompactionSettings,
     kept: Kept,
@@ -364,11 +325,7 @@ fn forget_pins(memory: &mut Memory) {
     }
 }
 
-async fn launch(
-    parts: Parts,
-    snapshot: Snapshot,
-    settings: CompactionSettings,
-) -> Result<Session, StoreError> {
+async fn launch(parts: Parts, core: Core) -> Result<Session, StoreError> {
     let (commands, inbox) = mpsc::channel(COMMANDS_MAX);
     let (events, _) = broadcast::channel(EVENTS_MAX);
     let tasks = TaskTracker::new();
@@ -376,8 +333,7 @@ async fn launch(
     let id = parts.writer.id().clone();
     let store = Arc::clone(&parts.store);
     let result_bytes_max = parts.result_bytes_max;
-    let engine = Engine::restore(settings, snapshot);
-    let mut actor = Actor::new(parts, engine, events.clone());
+    let mut actor = Actor::new(parts, core, events.clone());
     actor.begin().await?;
     let status = actor.watch();
     tasks.spawn(actor.run(inbox));
@@ -390,7 +346,6 @@ async fn launch(
             status,
             tasks,
             stop,
-            compactions: AtomicU64::new(1),
             result_bytes_max,
         }),
     })
