@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod admin;
+mod both;
 mod economy;
 mod faults;
 mod guard;
