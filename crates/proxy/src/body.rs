@@ -88,9 +88,9 @@ pub(crate) const READ_WAIT: Duration = Duration::from_secs(30);
 /// More than this of a body that is too large is not taken in, bytes.
 const DROPPED_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Reads a whole body of at most `bytes_max`, of which so many are announced.
+/// Reads a whole body of at most `bytes_max`; `announced` is its length if the sender has announced one.
 ///
-/// A task of its own does it, which ends when nobody waits for it any more. What takes a chunk wakes the connection's task
+/// A task of its own does it, which ends with the future that waits for it. What takes a chunk wakes the connection's task
 /// for the next one; where that is the task that takes it, the runtime holds it for one that yields, and wakes another
 /// thread to take it over: two switches of threads for each chunk.
 pub(crate) async fn read<B>(body: B, announced: usize, bytes_max: usize) -> Result<Bytes, Unread>

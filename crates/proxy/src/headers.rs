@@ -91,7 +91,7 @@ pub(crate) fn named_session(headers: &HeaderMap) -> Option<&str> {
     is_name.then_some(name)
 }
 
-/// The session id that the client sends by itself.
+/// The session id that some clients send with each request.
 pub(crate) fn client_session(headers: &HeaderMap) -> Option<&str> {
     CLIENT_SESSIONS
         .iter()

@@ -39,7 +39,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 const RUNS_MAX: usize = 10_000;
 /// A session that was used in this time does not rest: its next request would wait for it to be loaded.
 const RESTING: Duration = Duration::from_secs(5);
-/// A session that was not used for so long is loaded when it is needed again: the cache of the provider has forgotten it too.
+/// A session that was not used for this long is loaded when it is needed again: the cache of the provider has expired too.
 const RESTING_MAX: Duration = Duration::from_secs(300);
 /// Longest title, characters.
 const TITLE_CHARS: usize = 80;
@@ -354,7 +354,7 @@ impl Sessions {
                 session: parent.id.clone(),
                 message_count: *count as u64,
             }),
-            // Nothing in common but the run: the client has compacted by itself, or works on something beside it.
+            // Nothing in common but the run: the client has compacted the conversation, or works on something else beside it.
             None => self.inner().of_run(request).map(|session| ForkPoint {
                 session,
                 message_count: 0,

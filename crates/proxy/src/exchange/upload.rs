@@ -1,4 +1,4 @@
-//! A body that is passed on as it comes: files, which are larger than anybody would keep in memory.
+//! A body that is forwarded while it is read: files, which are too large to be kept in memory.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -95,7 +95,7 @@ impl Upload {
         self.progress().unread
     }
 
-    /// Returns when nothing more has come of it for so long.
+    /// Returns when nothing more has come of it for `wait`.
     pub(super) async fn stalled(&self, wait: Duration) {
         loop {
             let due = self.progress().at + wait;
