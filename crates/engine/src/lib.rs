@@ -5,7 +5,8 @@
 //! background, keep it, send this request, wait). It has no clock, no network, no files and no threads; the time is an
 //! argument. Whoever drives it does what the outputs say and feeds the answers back.
 //!
-//! **The rule**: after every [`Engine::handle`], take outputs from [`Engine::poll`] until there are none.
+//! **The rule**: drain [`Engine::poll`] before you wait or send. Several inputs may be handled first; their outputs queue
+//! in order.
 //!
 //! What it deliberately does not do: it makes no memory (it orders them, see [`BuildOrder`]), writes no JSON (a [`Plan`] says
 //! what a request is made of; `throughline_transcript::request` writes it) and stores nothing.

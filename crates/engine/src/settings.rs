@@ -9,7 +9,7 @@ use crate::budget::Mark;
 /// How a session is compacted.
 #[derive(Clone, Debug)]
 pub struct CompactionSettings {
-    /// Whether, and whether in the background.
+    /// Whether the session is compacted, and whether in the background.
     pub mode: Mode,
     /// What the model can hold, tokens.
     pub window: u64,
@@ -59,7 +59,7 @@ pub struct CompactionSettings {
 /// Whether a session is compacted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Never by itself. What was swapped in already stays.
+    /// Only when a compaction is requested. What was swapped in already stays.
     Off,
     /// At the threshold, the next request waits while the memory is made.
     Traditional,
