@@ -532,13 +532,23 @@ fn inherit(
     at: Time,
 ) -> Result<Effects, Bypass> {
     let mut effects = Effects::default();
+    let (known, first, in_memory) = parent.prefix(count);
     for index in 0..count {
-        let message = request.messages.message(index)?.cloned();
-        let message = message.ok_or(Bypass::Forward(Reason::Unreadable))?;
+        let there = index.checked_sub(first).and_then(|at| in_memory.get(at));
+        let message = match there {
+            Some(message) => message.clone(),
+            None => {
+                let message = request.messages.message(index)?.cloned();
+                message.ok_or(Bypass::Forward(Reason::Unreadable))?
+            }
+        };
         effects.extend(begun.core.append_stored(at, vec![message.into()]));
+        // The parent may have changed meanwhile.
+        let chain = begun.core.engine().digest();
+        let same = known.get(index).filter(|known| known.chain == chain);
         begun
             .known
-            .push(Known::unseen(begun.core.engine().digest()));
+            .push(same.copied().unwrap_or(Known::unseen(chain)));
     }
     // Behind all of them: what the model thought in them, it thought behind another prefix.
     effects.extend(begun.core.inherit(at, parent.heritage(count)));

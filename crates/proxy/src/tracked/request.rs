@@ -256,6 +256,21 @@ impl Tracked {
         self.state().core.removed_tokens()
     }
 
+    /// The first messages of the session as they are known, and those of them that are in memory, with the index of the
+    /// first of these.
+    pub(crate) fn prefix(&self, count: usize) -> (Vec<Known>, usize, Vec<Message>) {
+        let state = self.state();
+        let first = state.core.tail_begins();
+        let tail = state.core.engine().tail();
+        let in_memory = tail.iter().take(count.saturating_sub(first));
+        let known = state.known.iter().take(count);
+        (
+            known.copied().collect(),
+            first,
+            in_memory.cloned().collect(),
+        )
+    }
+
     /// What a session gets that begins with the first messages of this one.
     pub(crate) fn heritage(&self, messages: usize) -> Heritage {
         self.state().core.heritage(messages)
