@@ -41,7 +41,8 @@ use crate::{storage, words};
 
 pub(crate) fn run(arguments: &Chat, console: &Console) -> Result<Ending, Failure> {
     output::leave_interrupts_alone();
-    let config = Config::read()?;
+    let mut config = Config::read()?;
+    config.phases |= arguments.phases;
     let console = &console.clone().coloured(config.colours);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

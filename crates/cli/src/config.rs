@@ -39,6 +39,7 @@ pub(crate) struct Config {
     pub(crate) soft: Option<MarkSetting>,
     pub(crate) hard: Option<MarkSetting>,
     pub(crate) memory_tokens: Option<u64>,
+    pub(crate) phases: bool,
     pub(crate) system: Option<PathBuf>,
     pub(crate) tools: Vec<String>,
     pub(crate) root: Option<PathBuf>,
@@ -168,12 +169,13 @@ impl Config {
             None => builder,
         };
         let (mode, soft, hard) = (self.mode, self.soft, self.hard);
-        let memory_tokens = self.memory_tokens;
+        let (memory_tokens, phases) = (self.memory_tokens, self.phases);
         builder.settings(move |settings| {
             settings.mode = mode.unwrap_or(settings.mode);
             settings.soft = soft.map_or(settings.soft, |mark| mark.0);
             settings.hard = hard.map_or(settings.hard, |mark| mark.0);
             settings.memory_tokens_max = memory_tokens.unwrap_or(settings.memory_tokens_max);
+            settings.triggers.phases |= phases;
         })
     }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use throughline::providers::credential::Credential;
 use throughline::providers::transport::{HttpTransport, Transport};
 use throughline::store::{Durability, SqliteStoreOptions, Store};
-use throughline_proxy::config::{Mode, Operator, Route, Tenants, Updates};
+use throughline_proxy::config::{Limits, Mode, Operator, Route, Tenants, Updates};
 use throughline_proxy::{Config, Proxy, Tls};
 use throughline_transcript::check::Profile;
 use throughline_transcript::wire::Wire;
@@ -22,7 +22,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::address::{Fault, fault};
-use crate::arguments::serve::{ModeChoice, Proxying, Serve};
+use crate::arguments::serve::{LimitSettings, ModeChoice, Proxying, Serve};
 use crate::connect::provider::Provider;
 use crate::error::{Ending, Failure, Kind, reason};
 use crate::listening::Endings;
@@ -35,16 +35,11 @@ const USUAL: &str = "127.0.0.1:8787";
 const END_WAIT: Duration = Duration::from_secs(30);
 
 pub(crate) fn run(arguments: &Serve, console: &Console) -> Result<Ending, Failure> {
-    let file = match &arguments.config {
-        Some(path) => file::read(path)?,
-        None => file::Settings::default(),
-    };
     let mut config = Config::default();
-    file.apply(&mut config)?;
-    apply(&arguments.proxying, &mut config)?;
-    if arguments.one_tenant {
-        config.tenants = Tenants::One;
+    if let Some(path) = &arguments.config {
+        apply(&file::read(path)?, &mut config)?;
     }
+    apply(&arguments.proxying, &mut config)?;
     if let Some(path) = &arguments.token_file {
         config.token = Some(token(path)?);
     }
@@ -155,41 +150,74 @@ async fn start(config: Config, store: Arc<dyn Store>) -> Result<Proxy, Failure> 
         .map_err(storage::failure)
 }
 
-/// What was typed counts for more than what stands in a file.
-fn apply(proxying: &Proxying, config: &mut Config) -> Result<(), Failure> {
-    if let Some(url) = &proxying.anthropic_upstream {
-        config.upstreams.anthropic = address("--anthropic-upstream", url)?;
+/// Applies settings of the file, or of the command line, which overrides it.
+fn apply(settings: &Proxying, config: &mut Config) -> Result<(), Failure> {
+    if let Some(url) = &settings.anthropic_upstream {
+        config.upstreams.anthropic = address("anthropic upstream", url)?;
     }
-    if let Some(url) = &proxying.openai_upstream {
-        config.upstreams.openai = address("--openai-upstream", url)?;
+    if let Some(url) = &settings.openai_upstream {
+        config.upstreams.openai = address("openai upstream", url)?;
     }
-    for (prefix, url) in &proxying.routes {
+    for route in &settings.routes {
+        if !route.path.starts_with('/') || route.path.starts_with("/v1") {
+            let what = format!("the path {:?} of a route is not possible", route.path);
+            return Err(
+                Failure::new(Kind::Arguments, what).hint("a path begins with /, and not with /v1")
+            );
+        }
         config.upstreams.routes.push(Route {
-            prefix: prefix.clone(),
-            upstream: address("--route", url)?,
-            profile: Profile::Provider,
+            prefix: route.path.clone(),
+            upstream: address("route", &route.upstream)?,
+            profile: profile(route.strict_alternation),
         });
     }
-    if proxying.strict_alternation {
+    if settings.strict_alternation {
         config.upstreams.openai_profile = Profile::StrictAlternation;
     }
-    if let Some(mode) = proxying.mode {
+    if let Some(mode) = settings.mode {
         config.mode = match mode {
             ModeChoice::Rewrite => Mode::Rewrite,
             ModeChoice::Observe => Mode::Observe,
             ModeChoice::Off => Mode::Off,
         };
     }
-    if proxying.window.is_some() {
-        config.window = proxying.window;
-    }
-    if let Some(path) = &proxying.catalogue {
+    config.window = settings.window.or(config.window);
+    config.soft = settings.soft.or(config.soft);
+    config.hard = settings.hard.or(config.hard);
+    config.memory_tokens_max = settings.memory_tokens.or(config.memory_tokens_max);
+    config.phases |= settings.phases;
+    if let Some(path) = &settings.catalogue {
         config.catalogue = Arc::new(model::catalogue(Some(path))?);
     }
-    if let Some(who) = &proxying.updates {
+    if settings.one_tenant {
+        config.tenants = Tenants::One;
+    }
+    if let Some(who) = &settings.updates {
         config.updates = updates(who, config)?;
     }
+    limit(&settings.limits, &mut config.limits);
     Ok(())
+}
+
+fn limit(settings: &LimitSettings, limits: &mut Limits) {
+    let set = |to: &mut usize, value: Option<usize>| *to = value.unwrap_or(*to).max(1);
+    set(&mut limits.body_bytes_max, settings.body_bytes);
+    set(&mut limits.answer_bytes_max, settings.answer_bytes);
+    set(&mut limits.requests_max, settings.requests);
+    set(&mut limits.sessions_max, settings.sessions_in_memory);
+    limits.kept_bytes_max = settings.kept_bytes.unwrap_or(limits.kept_bytes_max);
+    set(&mut limits.unstored_bytes_max, settings.unstored_bytes);
+    if let Some(percent) = settings.update_percent {
+        limits.update_permille = percent.min(100) * 10;
+    }
+}
+
+fn profile(is_strict: bool) -> Profile {
+    if is_strict {
+        Profile::StrictAlternation
+    } else {
+        Profile::Provider
+    }
 }
 
 /// An address that requests can be sent to, with no credential in it.

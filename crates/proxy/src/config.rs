@@ -28,6 +28,8 @@ pub struct Config {
     pub hard: Option<Mark>,
     /// The largest memory, tokens.
     pub memory_tokens_max: Option<u64>,
+    /// Whether the end of a phase of the work starts an update.
+    pub phases: bool,
     /// Who makes memories.
     pub updates: Updates,
     /// Who is who.
@@ -53,6 +55,7 @@ impl Default for Config {
             soft: None,
             hard: None,
             memory_tokens_max: None,
+            phases: false,
             updates: Updates::default(),
             tenants: Tenants::ByCredential,
             token: None,
@@ -255,6 +258,7 @@ impl Config {
         if let Some(hard) = self.hard {
             settings.hard = hard;
         }
+        settings.triggers.phases = self.phases;
         if let Some(tokens) = self.memory_tokens_max {
             settings.memory_tokens_max = tokens;
         }

@@ -4,65 +4,163 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use throughline::engine::Mark;
 
-use crate::tokens::window;
+use crate::tokens::{mark, memory_tokens, window};
 
-/// How a proxy treats what passes through it.
-#[derive(Args, Clone, Debug, Default)]
+/// The settings of a proxy: flags of the command line and, under the same names, keys of the file of `--config`.
+#[derive(Args, Clone, Debug, Default, Deserialize)]
 #[command(next_help_heading = "Proxy")]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Proxying {
-    /// Where requests in Anthropic's format go
+    /// Base URL for requests in Anthropic's format
     ///
-    /// Without it https://api.anthropic.com; `run` takes ANTHROPIC_BASE_URL if that is set.
+    /// Default: https://api.anthropic.com; for `run`, ANTHROPIC_BASE_URL if it is set.
     #[arg(long, value_name = "URL")]
     pub(crate) anthropic_upstream: Option<String>,
 
-    /// Where requests in OpenAI's formats go
+    /// Base URL for requests in OpenAI's formats
     ///
-    /// Without it https://api.openai.com; `run` takes OPENAI_BASE_URL if that is set.
+    /// Default: https://api.openai.com; for `run`, OPENAI_BASE_URL if it is set.
     #[arg(long, value_name = "URL")]
     pub(crate) openai_upstream: Option<String>,
 
-    /// Another upstream, under a path of its own: /groq=https://api.groq.com/openai
+    /// Another upstream, under its own path: /groq=https://api.groq.com/openai
     #[arg(long = "route", value_name = "PATH=URL", value_parser = route)]
-    pub(crate) routes: Vec<(String, String)>,
+    pub(crate) routes: Vec<RouteSetting>,
 
-    /// The upstream for OpenAI's formats wants user and assistant strictly in turn
+    /// Alternate user and assistant strictly in rewritten requests in OpenAI's formats
     ///
-    /// So do the chat templates of many models on local servers. Requests that are rewritten keep to it then.
+    /// The chat templates of many models on local servers require it.
     #[arg(long)]
     pub(crate) strict_alternation: bool,
 
-    /// What is done with requests
+    /// What the proxy does with requests
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) mode: Option<ModeChoice>,
 
-    /// Window of all models, in tokens; without it each has its own
+    /// Window of every model, in tokens [default: the model's own]
     ///
-    /// A model that nobody knows counts as one of a million tokens, until its provider says that a request is too large.
+    /// An unknown model counts as one of a million tokens until its provider refuses a request as too large.
     #[arg(long, value_name = "TOKENS", value_parser = window)]
+    #[serde(deserialize_with = "with_window")]
     pub(crate) window: Option<u64>,
 
-    /// Who makes memories in the background
+    /// Where building of a memory starts: a share of the usable window, or tokens [default: when it pays, or 50%]
+    #[arg(long, value_name = "MARK", value_parser = mark)]
+    #[serde(deserialize_with = "with_mark")]
+    pub(crate) soft: Option<Mark>,
+
+    /// Where the memory is swapped in: a share of the usable window, or tokens [default: when it pays, or 80%]
+    #[arg(long, value_name = "MARK", value_parser = mark)]
+    #[serde(deserialize_with = "with_mark")]
+    pub(crate) hard: Option<Mark>,
+
+    /// Largest memory, in tokens [default: 5% of the window, 400 to 6000]
+    #[arg(long, value_name = "TOKENS", value_parser = memory_tokens)]
+    #[serde(deserialize_with = "with_memory_tokens")]
+    pub(crate) memory_tokens: Option<u64>,
+
+    /// Update the memory at the end of each phase of the work
     ///
-    /// `client`: the model of the conversation, with the client's own key. `code`: no model, no cost. Anything else is
-    /// the name of a model that is asked with your key (ANTHROPIC_API_KEY, OPENAI_API_KEY).
+    /// A phase ends when a list of tasks is completed, a commit is made, tests pass again or the subject changes.
+    #[arg(long)]
+    pub(crate) phases: bool,
+
+    /// What makes memories in the background [default: client]
+    ///
+    /// `client`: the model of the conversation, with the client's own key. `code`: no model, no cost. Any other value is
+    /// the name of a model that is called with your key (ANTHROPIC_API_KEY, OPENAI_API_KEY).
     #[arg(long, value_name = "WHO")]
     pub(crate) updates: Option<String>,
 
     /// TOML file that corrects and extends the list of models
     #[arg(long, value_name = "FILE")]
     pub(crate) catalogue: Option<PathBuf>,
+
+    /// Treat all credentials as one person's: a conversation may change its key
+    #[arg(long)]
+    pub(crate) one_tenant: bool,
+
+    /// Only in the file.
+    #[arg(skip)]
+    pub(crate) limits: LimitSettings,
+}
+
+/// An upstream under its own path.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RouteSetting {
+    pub(crate) path: String,
+    pub(crate) upstream: String,
+    #[serde(default)]
+    pub(crate) strict_alternation: bool,
+}
+
+/// The table `[limits]` of the file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct LimitSettings {
+    pub(crate) body_bytes: Option<usize>,
+    pub(crate) answer_bytes: Option<usize>,
+    pub(crate) requests: Option<usize>,
+    pub(crate) sessions_in_memory: Option<usize>,
+    pub(crate) kept_bytes: Option<u64>,
+    pub(crate) unstored_bytes: Option<usize>,
+    pub(crate) update_percent: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModeChoice {
-    /// Put memories in the place of old messages
+    /// Replace old messages by a memory
     Rewrite,
-    /// Do everything but that, and tell what would be saved
+    /// Make memories and report what they would save, but do not rewrite requests
     Observe,
-    /// Only pass on
+    /// Only forward
     Off,
+}
+
+impl<'de> Deserialize<'de> for ModeChoice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        <Self as ValueEnum>::from_str(&name, false).map_err(|_| {
+            D::Error::custom(format!(
+                "there is no mode {name:?}; the modes are rewrite, observe and off"
+            ))
+        })
+    }
+}
+
+/// Reads a number, or a text that stands for one, as the flag of the same name does.
+fn with<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Value {
+        Number(u64),
+        Text(String),
+    }
+    let text = match Value::deserialize(deserializer)? {
+        Value::Number(number) => number.to_string(),
+        Value::Text(text) => text,
+    };
+    parse(&text).map(Some).map_err(D::Error::custom)
+}
+
+fn with_window<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    with(deserializer, window)
+}
+
+fn with_mark<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Mark>, D::Error> {
+    with(deserializer, mark)
+}
+
+fn with_memory_tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    with(deserializer, memory_tokens)
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -178,10 +276,6 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
 
-    /// All credentials belong to one person: a conversation may change its key
-    #[arg(long)]
-    pub(crate) one_tenant: bool,
-
     #[command(flatten)]
     pub(crate) logging: Logging,
 
@@ -194,6 +288,7 @@ pub(crate) struct Serve {
 /// The program sees the proxy in ANTHROPIC_BASE_URL and OPENAI_BASE_URL. It gets the terminal, and its exit code is
 /// that of the command.
 #[derive(Args, Debug)]
+#[command(mut_arg("one_tenant", |argument| argument.hide(true)))]
 #[command(after_long_help = concat!("\
 Examples:
   throughline run -- claude
@@ -223,15 +318,52 @@ pub(crate) struct Run {
     pub(crate) proxying: Proxying,
 }
 
-fn route(text: &str) -> Result<(String, String), String> {
+fn route(text: &str) -> Result<RouteSetting, String> {
     let wrong =
         || "give a path and an address, such as /groq=https://api.groq.com/openai".to_owned();
     let (path, url) = text.split_once('=').ok_or_else(wrong)?;
     let is_path = path.starts_with('/') && path.len() > 1 && !path.starts_with("/v1");
     let is_address = url.starts_with("http://") || url.starts_with("https://");
     if is_path && is_address {
-        Ok((path.to_owned(), url.to_owned()))
+        Ok(RouteSetting {
+            path: path.to_owned(),
+            upstream: url.to_owned(),
+            strict_alternation: false,
+        })
     } else {
         Err(wrong())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each flag is a key of the file under the same name, and both are in the documentation.
+    #[test]
+    fn flags_keys_and_documentation_agree() {
+        let documentation = include_str!("../../../../docs/proxy.md");
+        let command = Proxying::augment_args(clap::Command::new("proxy"));
+        for argument in command.get_arguments() {
+            let key = argument.get_id().as_str();
+            let flag = argument.get_long().unwrap().replace('-', "_");
+            assert_eq!(key.trim_end_matches('s'), flag.trim_end_matches('s'));
+            let error = toml_edit::de::from_str::<Proxying>(&format!("{key} = {{}}"));
+            let error = error.unwrap_err().to_string();
+            assert!(!error.contains("unknown field"), "{key}: {error}");
+            let is_documented = documentation.contains(&format!("\n{key} = "))
+                || documentation.contains(&format!("[[{key}]]"));
+            assert!(is_documented, "{key} is not in docs/proxy.md");
+        }
+    }
+
+    #[test]
+    fn the_file_in_the_documentation_is_read() {
+        let documentation = include_str!("../../../../docs/proxy.md");
+        let (_, rest) = documentation.split_once("```toml\n").unwrap();
+        let (file, _) = rest.split_once("```").unwrap();
+        let settings: Proxying = toml_edit::de::from_str(file).unwrap();
+        assert_eq!(settings.routes.len(), 2);
+        assert!(settings.limits.update_percent.is_some());
     }
 }

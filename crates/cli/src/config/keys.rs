@@ -150,6 +150,14 @@ pub(crate) static KEYS: &[Key] = &[
         },
     },
     Key {
+        name: "phases",
+        takes: Takes::OneOf(&["true", "false"]),
+        default: "false",
+        about: "Whether the end of a phase of the work (tasks completed, a commit, tests that pass again) starts an update",
+        example: "true",
+        set: |config, value, _| values::flag(value).map(|it| config.phases = it),
+    },
+    Key {
         name: "data",
         takes: Takes::Path,
         default: "$XDG_DATA_HOME/throughline or ~/.local/share/throughline",

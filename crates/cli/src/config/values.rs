@@ -121,13 +121,25 @@ pub(super) fn window(value: &Value) -> Read<u64> {
 
 /// A memory of a few lines at least.
 pub(super) fn memory_tokens(value: &Value) -> Read<u64> {
-    /// Below that there is no room for the user's own words.
-    const MEMORY_TOKENS_MIN: u64 = 200;
-    match tokens(value)? {
-        count if count < MEMORY_TOKENS_MIN => {
-            Err(format!("a memory has at least {MEMORY_TOKENS_MIN} tokens"))
-        }
-        count => Ok(count),
+    tokens(value)?;
+    typed::memory_tokens(&plain(value))
+}
+
+/// `true` or `false`, with quotes or without.
+pub(super) fn flag(value: &Value) -> Read<bool> {
+    match (value.as_bool(), value.as_str()) {
+        (Some(flag), _) => Ok(flag),
+        (_, Some("true")) => Ok(true),
+        (_, Some("false")) => Ok(false),
+        _ => Err("true or false is needed".to_owned()),
+    }
+}
+
+/// A value without its quotes.
+fn plain(value: &Value) -> String {
+    match value.as_str() {
+        Some(text) => text.to_owned(),
+        None => value.to_string().trim().to_owned(),
     }
 }
 
@@ -148,18 +160,13 @@ pub(super) fn tokens(value: &Value) -> Read<u64> {
 
 /// `"80%"`, or tokens.
 pub(super) fn mark(value: &Value) -> Read<MarkSetting> {
-    let percent = value
-        .as_str()
-        .and_then(|text| text.trim().strip_suffix('%'));
-    let Some(percent) = percent else {
-        return match tokens(value) {
-            Ok(count) => Ok(MarkSetting(Mark::Tokens(count))),
-            Err(_) => Err("a share such as \"80%\" is needed, or a number of tokens".to_owned()),
-        };
-    };
-    match percent.trim().parse::<u32>() {
-        Ok(percent) if (1..=99).contains(&percent) => Ok(MarkSetting(Mark::Permille(percent * 10))),
-        _ => Err("a share is from 1% to 99%".to_owned()),
+    let text = value.as_str().unwrap_or_default();
+    if text.trim().ends_with('%') {
+        return typed::mark(text).map(MarkSetting);
+    }
+    match tokens(value) {
+        Ok(count) => Ok(MarkSetting(Mark::Tokens(count))),
+        Err(_) => Err("a share such as \"80%\" is needed, or a number of tokens".to_owned()),
     }
 }
 
