@@ -103,12 +103,12 @@ pub(crate) enum Command {
 pub(crate) struct Source {
     /// Session file, chat export or request body; `-` for standard input
     ///
-    /// Files that are compressed with gzip are unpacked. An opencode database (opencode.db), a folder of opencode
+    /// Files compressed with gzip are unpacked. An opencode database (opencode.db), a folder of opencode
     /// exports (ses_*.json) and an OpenHands conversation folder are read too.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// Format of the input; found out if not given
+    /// Format of the input [default: detected]
     ///
     /// `throughline formats` lists them.
     #[arg(long, value_name = "FORMAT", default_value = "auto", value_parser = formats_parser(), hide_default_value = true, hide_possible_values = true)]
@@ -159,7 +159,7 @@ pub(crate) struct Man {
 }
 
 fn formats_parser() -> PossibleValuesParser {
-    let auto = PossibleValue::new("auto").help("found out");
+    let auto = PossibleValue::new("auto").help("detected");
     std::iter::once(auto)
         .chain(
             ALL.iter()

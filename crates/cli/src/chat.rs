@@ -25,12 +25,12 @@ use throughline::futures::StreamExt;
 use throughline::store::Store;
 use throughline::transcript::usage::Usage;
 
-use self::answer::Shown;
-use self::commands::Typed;
+use self::answer::AnswerView;
+use self::commands::InputLine;
 use self::editor::{Editor, Line};
 use self::meter::Meter;
 use self::screen::Screen;
-use self::talk::{Said, Talk};
+use self::talk::{StoredText, Talk};
 use crate::arguments::chat::Chat;
 use crate::config::Config;
 use crate::error::{Ending, Failure, Kind, chain};
@@ -111,8 +111,8 @@ struct Conversation<'a> {
 
 /// Whether the chat goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Then {
-    GoOn,
+enum NextStep {
+    Continue,
     Leave,
 }
 
@@ -140,8 +140,8 @@ impl Conversation<'_> {
             };
             was_interrupted = false;
             match self.take(&line).await {
-                Ok(Then::GoOn) => {}
-                Ok(Then::Leave) => break,
+                Ok(NextStep::Continue) => {}
+                Ok(NextStep::Leave) => break,
                 // A script is to end where something went wrong; a person says what is to be done.
                 Err(failure) if !self.is_terminal || failure.is_closed_pipe() => {
                     return Err(failure);
@@ -154,19 +154,19 @@ impl Conversation<'_> {
     }
 
     /// What a line means is done.
-    async fn take(&mut self, line: &str) -> Result<Then, Failure> {
+    async fn take(&mut self, line: &str) -> Result<NextStep, Failure> {
         let replaces = self.replaces.take();
         match commands::parse(line) {
-            Typed::Blank => Ok(Then::GoOn),
-            Typed::Mistake(what) => Err(Failure::new(Kind::Arguments, what)),
-            Typed::Command(command) => self.act(command).await,
-            Typed::Message(text) => {
+            InputLine::Blank => Ok(NextStep::Continue),
+            InputLine::Mistake(what) => Err(Failure::new(Kind::Arguments, what)),
+            InputLine::Command(command) => self.act(command).await,
+            InputLine::Message(text) => {
                 if let (Some(messages), Some(session)) = (replaces, self.talk.session()) {
                     let cut = session.truncate(messages).await;
                     cut.map_err(talk::of_session)?;
                 }
                 self.say(&text).await?;
-                Ok(Then::GoOn)
+                Ok(NextStep::Continue)
             }
         }
     }
@@ -207,7 +207,7 @@ impl Conversation<'_> {
         if let Some(person) = &self.talk.person {
             person.forget();
         }
-        let mut shown = Shown::new(&self.screen, self.thinking);
+        let mut shown = AnswerView::new(&self.screen, self.thinking);
         let mut notes = Vec::new();
         shown.wait("...")?;
         let mut interrupt = std::pin::pin!(interrupted());
@@ -346,7 +346,7 @@ impl Conversation<'_> {
             let place = connection.base_url.as_ref();
             let place = place.map(|url| format!(" at {url}")).unwrap_or_default();
             return self.screen.note(&format!(
-                "{}{place}; /help says what can be typed",
+                "model: {}{place}; type /help for commands",
                 connection.model
             ));
         };
@@ -375,7 +375,7 @@ impl Conversation<'_> {
                     .note(&format!("{who}: {}", words::shortened(&one.words(), 70)))?;
             }
         }
-        let is_unanswered = said.last().is_some_and(Said::is_users);
+        let is_unanswered = said.last().is_some_and(StoredText::is_users);
         if is_unanswered || !open.is_empty() {
             self.screen
                 .note("the last message is not answered; /retry asks for it")?;

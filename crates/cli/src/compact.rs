@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &arguments::Compact, console: &Console) -> Result<E
     let started = Instant::now();
     output::check_place(arguments.output.as_deref())?;
     let catalogue = model::catalogue(arguments.model.catalogue.as_deref())?;
-    let wanted = Wanted {
+    let wanted = CompactionRequest {
         counter: model::counter(&arguments.model, console)?,
         prior: arguments
             .prior
@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &arguments::Compact, console: &Console) -> Result<E
 
 /// One file for each conversation.
 fn all(
-    wanted: &Wanted<'_>,
+    wanted: &CompactionRequest<'_>,
     source: &Source,
     name: &str,
     folder: &Path,
@@ -145,7 +145,7 @@ fn prior(path: &Path, console: &Console) -> Result<Memory, Failure> {
 }
 
 /// What was asked for, once it is known what it means.
-struct Wanted<'a> {
+struct CompactionRequest<'a> {
     counter: Counter,
     prior: Option<Memory>,
     catalogue: &'a Catalogue,
@@ -153,7 +153,7 @@ struct Wanted<'a> {
 }
 
 /// A document, ready to be written.
-struct Made {
+struct CompactionOutput {
     text: String,
     /// Tokens of the memory in it, and of the tail if that is part of it.
     tokens: usize,
@@ -167,13 +167,13 @@ struct Cut {
     quoted: Option<String>,
 }
 
-impl Wanted<'_> {
+impl CompactionRequest<'_> {
     fn make(
         &self,
         conversation: &Conversation,
         format: &str,
         console: &Console,
-    ) -> Result<Made, Failure> {
+    ) -> Result<CompactionOutput, Failure> {
         if conversation.messages.is_empty() {
             return Err(Failure::new(
                 Kind::NothingToDo,
@@ -190,7 +190,7 @@ impl Wanted<'_> {
         };
         let compacted = self.compact(covered, conversation, console)?;
         self.tell_if_larger(covered, &compacted, console);
-        Ok(Made {
+        Ok(CompactionOutput {
             text: compacted.text,
             tokens: compacted.tokens,
         })
@@ -243,7 +243,7 @@ impl Wanted<'_> {
         conversation: &Conversation,
         format: &str,
         console: &Console,
-    ) -> Result<Made, Failure> {
+    ) -> Result<CompactionOutput, Failure> {
         let messages = &conversation.messages;
         let wire = match &self.arguments.wire {
             Some(name) => name.parse().ok(),
@@ -287,7 +287,7 @@ impl Wanted<'_> {
         let converted = convert::request_with_memory(conversation, &memory, cut.at, wire, &options);
         crate::convert::tell_losses(&converted.losses, console);
         let body = checked(converted.body, wire, known)?;
-        Ok(Made {
+        Ok(CompactionOutput {
             text: body,
             tokens: tokens + self.tokens(tail),
         })

@@ -114,13 +114,13 @@ impl Config {
                 if said {
                     amount
                 } else {
-                    format!("{amount} unless said otherwise")
+                    format!("{amount}, the default")
                 }
             };
             return Err(Clash {
                 name: if self.hard.is_some() { "hard" } else { "soft" },
                 what: format!(
-                    "a memory is begun before it is swapped in: soft ({}) has to be lower than hard ({})",
+                    "soft ({}) must be lower than hard ({})",
                     shown(soft, self.soft.is_some()),
                     shown(hard, self.hard.is_some())
                 ),
@@ -135,7 +135,7 @@ impl Config {
             {
                 return Err(Clash {
                     name,
-                    what: format!("{count} tokens are never reached in a window of {window}"),
+                    what: format!("a window of {window} tokens never reaches {count} tokens"),
                 });
             }
         }

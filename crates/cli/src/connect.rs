@@ -23,7 +23,7 @@ use throughline_transcript::wire::Wire;
 pub(crate) use self::knock::knock;
 use self::provider::Provider;
 use crate::arguments::SimulatedLatency;
-use crate::arguments::connection::Wanted;
+use crate::arguments::connection::ConnectionOptions;
 use crate::config::{Config, CredentialPlace};
 use crate::error::{Failure, Kind};
 use crate::{address, model};
@@ -85,7 +85,10 @@ pub(crate) enum ConnectionKind {
 ///
 /// # Errors
 /// No key, no model, an address that is none: each with what to do.
-pub(crate) async fn connect(wanted: &Wanted, config: &Config) -> Result<Connection, Failure> {
+pub(crate) async fn connect(
+    wanted: &ConnectionOptions,
+    config: &Config,
+) -> Result<Connection, Failure> {
     let catalogue = catalogue(wanted, config)?;
     let model = wanted.model.as_ref().or(config.model.as_ref()).cloned();
     if model.as_deref() == Some(SIMULATED) {
@@ -108,7 +111,7 @@ pub(crate) async fn connect(wanted: &Wanted, config: &Config) -> Result<Connecti
 /// A connection that is good for everything but sending: there may be no key. `otherwise` is the model where neither the
 /// user nor a key says one.
 pub(crate) fn unconnected(
-    wanted: &Wanted,
+    wanted: &ConnectionOptions,
     config: &Config,
     otherwise: Option<&str>,
 ) -> Result<Connection, Failure> {
@@ -118,11 +121,11 @@ pub(crate) fn unconnected(
     let Some(model) = said.or_else(by_key).or(otherwise) else {
         return Err(Failure::new(
             Kind::Arguments,
-            "no model is named that could go on with the session",
+            "no model is given that could continue the session",
         )
-        .hint(format!("name one with --model, or --model {SIMULATED}")));
+        .hint(format!("pass --model MODEL, or --model {SIMULATED}")));
     };
-    let wanted = Wanted {
+    let wanted = ConnectionOptions {
         model: Some(model.to_owned()),
         ..wanted.clone()
     };
@@ -145,7 +148,7 @@ pub(crate) fn unconnected(
 
 fn connection(
     server: Server,
-    wanted: &Wanted,
+    wanted: &ConnectionOptions,
     config: &Config,
     catalogue: Arc<Catalogue>,
 ) -> Result<Connection, Failure> {
@@ -164,7 +167,10 @@ fn connection(
 }
 
 /// The catalogue that is wanted.
-pub(crate) fn catalogue(wanted: &Wanted, config: &Config) -> Result<Arc<Catalogue>, Failure> {
+pub(crate) fn catalogue(
+    wanted: &ConnectionOptions,
+    config: &Config,
+) -> Result<Arc<Catalogue>, Failure> {
     let file = wanted.catalogue.as_ref().or(config.catalogue.as_ref());
     model::catalogue(file.map(|path| path.as_path())).map(Arc::new)
 }
@@ -207,7 +213,7 @@ fn the_only(models: Vec<ModelInfo>) -> Result<String, Failure> {
 }
 
 /// What a server has.
-pub(crate) struct Listed {
+pub(crate) struct ModelListing {
     pub(crate) models: Vec<ModelInfo>,
     /// The model that would be asked; empty where nobody names one.
     pub(crate) model: String,
@@ -216,12 +222,12 @@ pub(crate) struct Listed {
 /// Asks a server what it has.
 pub(crate) async fn list(
     server: Server,
-    wanted: &Wanted,
+    wanted: &ConnectionOptions,
     config: &Config,
-) -> Result<Listed, Failure> {
+) -> Result<ModelListing, Failure> {
     let client = client(server.wire, &server.base_url, server.credential)?;
     let said = wanted.model.as_ref().or(config.model.as_ref()).cloned();
-    Ok(Listed {
+    Ok(ModelListing {
         models: ask(&client).await?,
         model: said.or(server.model).unwrap_or_default(),
     })
@@ -248,7 +254,7 @@ async fn ask(client: &Client) -> Result<Vec<ModelInfo>, Failure> {
 }
 
 fn simulated(
-    wanted: &Wanted,
+    wanted: &ConnectionOptions,
     config: &Config,
     catalogue: Arc<Catalogue>,
 ) -> Result<Connection, Failure> {
@@ -306,7 +312,7 @@ pub(crate) struct NoKey {
 
 /// Where requests would go, without looking whether somebody is there.
 pub(crate) fn server(
-    wanted: &Wanted,
+    wanted: &ConnectionOptions,
     config: &Config,
     catalogue: &Catalogue,
 ) -> Result<Result<Server, NoKey>, Failure> {
@@ -466,10 +472,10 @@ mod tests {
 
     #[tokio::test]
     async fn the_simulated_model_needs_nothing() {
-        let wanted = Wanted {
+        let wanted = ConnectionOptions {
             model: Some(SIMULATED.to_owned()),
             window: Some(20_000),
-            ..Wanted::default()
+            ..ConnectionOptions::default()
         };
         let connection = connect(&wanted, &Config::default()).await.unwrap();
         assert_eq!(connection.kind, ConnectionKind::Simulated);
@@ -484,10 +490,10 @@ mod tests {
     #[test]
     fn a_key_goes_to_its_own_provider_only() {
         let at = |base_url: &str| {
-            let wanted = Wanted {
+            let wanted = ConnectionOptions {
                 base_url: Some(base_url.to_owned()),
                 model: Some("gpt-5".to_owned()),
-                ..Wanted::default()
+                ..ConnectionOptions::default()
             };
             let catalogue = Catalogue::embedded();
             server(&wanted, &Config::default(), catalogue)

@@ -10,7 +10,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use self::play::{Played, Way};
+use self::play::{PlayedSession, Way};
 use self::script::Script;
 use crate::arguments::Demo;
 use crate::error::{Ending, Failure, Kind};
@@ -67,14 +67,14 @@ fn bar(console: &Console, turns: usize) -> ProgressBar {
     bar
 }
 
-fn draw(played: &[Played], path: &Path) -> Result<(), Failure> {
+fn draw(played: &[PlayedSession], path: &Path) -> Result<(), Failure> {
     output::write(Some(path), &chart::svg(played))
 }
 
 fn show(
     arguments: &Demo,
     script: &Script,
-    played: &[Played],
+    played: &[PlayedSession],
     console: &Console,
 ) -> Result<(), Failure> {
     let mut text = format!(
@@ -136,7 +136,7 @@ fn narrow(header: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-type Cell = fn(&Played) -> String;
+type Cell = fn(&PlayedSession) -> String;
 
 const ROWS: [(&str, Cell); 12] = [
     ("requests", |played| words::number(played.requests)),
@@ -245,7 +245,7 @@ impl Classes<f64> {
 }
 
 impl Report {
-    fn of(arguments: &Demo, played: &[Played]) -> Self {
+    fn of(arguments: &Demo, played: &[PlayedSession]) -> Self {
         let mode = |way: Way| {
             played
                 .iter()
@@ -268,7 +268,7 @@ impl Report {
 }
 
 impl Mode {
-    fn of(played: &Played) -> Self {
+    fn of(played: &PlayedSession) -> Self {
         Self {
             requests: played.requests,
             refused: played.refused,

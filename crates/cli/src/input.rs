@@ -177,7 +177,7 @@ fn stream(
     let start_length = read_start(&mut reader, &mut start).map_err(failed)?;
     let start = &start[..start_length];
     progress.reading(length);
-    let watched = Watched {
+    let watched = ProgressReader {
         inner: start.chain(reader),
         progress,
     };
@@ -250,12 +250,12 @@ fn read_start(reader: &mut impl Read, start: &mut [u8]) -> io::Result<usize> {
 }
 
 /// Tells the bar how far the reading is.
-struct Watched<'a, R> {
+struct ProgressReader<'a, R> {
     inner: R,
     progress: &'a Progress,
 }
 
-impl<R: Read> Read for Watched<'_, R> {
+impl<R: Read> Read for ProgressReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
         self.progress.read(count);

@@ -207,18 +207,18 @@ impl Console {
 }
 
 impl Console {
-    fn drawn(&self, is_terminal: bool) -> Drawn {
+    fn drawn(&self, is_terminal: bool) -> TableForm {
         match (is_terminal, self.has_unicode) {
-            (false, _) => Drawn::Plain,
-            (true, false) => Drawn::Ascii,
-            (true, true) => Drawn::Unicode,
+            (false, _) => TableForm::Plain,
+            (true, false) => TableForm::Ascii,
+            (true, true) => TableForm::Unicode,
         }
     }
 }
 
 /// How a table is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Drawn {
+enum TableForm {
     /// Columns alone, for programs.
     Plain,
     /// With a line under the header.
@@ -243,12 +243,16 @@ const fn under_the_header(stroke: char) -> TableStyle {
     TableStyle::new().header_separator(LineStyle::none().fill(stroke).junction(stroke))
 }
 
-fn table(header: &[&str], rows: Vec<Vec<String>>, drawn: Drawn) -> String {
-    let is_terminal = drawn != Drawn::Plain;
+fn table(header: &[&str], rows: Vec<Vec<String>>, drawn: TableForm) -> String {
+    let is_terminal = drawn != TableForm::Plain;
     let mut table = Table::new();
     table.force_no_tty();
     if is_terminal {
-        let stroke = if drawn == Drawn::Unicode { '─' } else { '-' };
+        let stroke = if drawn == TableForm::Unicode {
+            '─'
+        } else {
+            '-'
+        };
         table
             .load_style(under_the_header(stroke))
             .set_content_arrangement(ContentArrangement::Dynamic)
@@ -457,7 +461,7 @@ mod tests {
             vec!["long".to_owned(), "1,000".to_owned()],
         ];
         assert_eq!(
-            table(&["name", "n"], rows, Drawn::Plain),
+            table(&["name", "n"], rows, TableForm::Plain),
             "name      n\na         1\nlong  1,000\n"
         );
     }
@@ -465,9 +469,9 @@ mod tests {
     #[test]
     fn tables_are_ascii_where_nothing_else_is_shown() {
         let rows = vec![vec!["a".to_owned(), "1".to_owned()]];
-        let ascii = table(&["name", "n"], rows.clone(), Drawn::Ascii);
+        let ascii = table(&["name", "n"], rows.clone(), TableForm::Ascii);
         assert!(ascii.is_ascii() && ascii.contains("---"), "{ascii}");
-        let unicode = table(&["name", "n"], rows, Drawn::Unicode);
+        let unicode = table(&["name", "n"], rows, TableForm::Unicode);
         assert!(unicode.contains("───"), "{unicode}");
     }
 }

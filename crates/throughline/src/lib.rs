@@ -77,8 +77,8 @@ pub use throughline_transcript as transcript;
 mod readme {
     #[doc = include_str!("../README.md")]
     struct OfThisCrate;
-    #[doc = include_str!("../../../README.md")]
+    #[doc = include_str!("../docs/project.md")]
     struct OfTheProject;
-    #[doc = include_str!("../../../docs/library.md")]
+    #[doc = include_str!("../docs/library.md")]
     struct Guide;
 }

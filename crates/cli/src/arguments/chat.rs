@@ -4,24 +4,23 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::connection::Wanted;
+use super::connection::ConnectionOptions;
 use crate::terminal::Thinking;
 
 /// Talk with a model, past its context window
 ///
-/// While you talk, a memory of what was said is built in the background; when the window is nearly full, it takes the
-/// place of the old messages, and you wait for nothing. Every message is stored before it is sent, so that a crash or a
-/// kill loses nothing.
+/// While you talk, a memory of the conversation is built in the background. When the window is nearly full, the memory
+/// replaces the old messages without a wait. Every message is stored before it is sent, so that a crash loses nothing.
 ///
-/// In a terminal answers are formatted as they come, and /help lists what can be typed beside messages. In a pipe each
-/// line is a message (or a command), and the answers alone come out.
+/// In a terminal, answers are formatted as they stream, and /help lists the commands. In a pipe, each line is a message or
+/// a command, and only the answers are printed.
 #[derive(Args, Debug)]
 #[command(after_long_help = concat!("\
 Examples:
   throughline chat --model simulated
       Without a key, against a simulated model
   throughline chat --continue
-      Go on with the last session
+      Resume the last session
   throughline chat --tools recall,read_file,search_files --root .
       With tools; what changes files or runs commands asks first
   git diff | throughline chat --print \"What is risky in this?\"
@@ -38,17 +37,17 @@ Exit codes:
   0    done
   1    --print: the answer was cut off or declined, or waits for an approval
   2    the arguments are wrong, or there is no such session
-  3    nothing to do: there is no session to go on with
+  3    nothing to do: there is no session to resume
   4    the output cannot be written
   5    the provider does not answer or refuses, or the session is open elsewhere
   70   a mistake in this program
   130  interrupted"))]
 pub(crate) struct Chat {
-    /// Go on with the newest session
+    /// Resume the newest session
     #[arg(short, long = "continue", conflicts_with = "resume")]
     pub(crate) go_on: bool,
 
-    /// Go on with this session: its id, or the beginning of it
+    /// Resume this session: its id, or the beginning of it
     #[arg(short, long, value_name = "ID")]
     pub(crate) resume: Option<String>,
 
@@ -56,7 +55,7 @@ pub(crate) struct Chat {
     #[arg(long, value_name = "FILE")]
     pub(crate) system: Option<PathBuf>,
 
-    /// Tools for the model, with commas between them
+    /// Tools for the model, separated by commas
     ///
     /// recall, update_plan, compact_context, read_file, list_files, search_files, write_file, edit_file, run_command
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -70,7 +69,7 @@ pub(crate) struct Chat {
     #[arg(short, long)]
     pub(crate) yes: bool,
 
-    /// Answer one question and end: TEXT, and what comes from a pipe
+    /// Answer one question and exit: TEXT, followed by the text of a pipe
     #[arg(short, long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "")]
     pub(crate) print: Option<String>,
 
@@ -78,11 +77,11 @@ pub(crate) struct Chat {
     #[arg(long, requires = "print")]
     pub(crate) json: bool,
 
-    /// With --print: say the id of the session on standard error
+    /// With --print: print the session's id on standard error
     #[arg(long, requires = "print")]
     pub(crate) show_id: bool,
 
-    /// How the model's thinking is shown, where it shows it
+    /// How the model's thinking is shown
     #[arg(long, value_enum, value_name = "HOW")]
     pub(crate) thinking: Option<Thinking>,
 
@@ -91,5 +90,5 @@ pub(crate) struct Chat {
     pub(crate) phases: bool,
 
     #[command(flatten)]
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: ConnectionOptions,
 }

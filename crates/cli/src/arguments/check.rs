@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::wires_parser;
 
-/// Say whether a provider would refuse a request
+/// Check whether a provider would refuse a request
 ///
 /// Checks a request body, or a file with one body a line, against every rule of the provider that the body alone can
 /// break: pairs of tool calls and results, order of roles, empty texts, thinking blocks, cache markers, limits. Each
@@ -37,11 +37,11 @@ pub(crate) struct Check {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// Wire format; found out if not given
+    /// Wire format [default: detected]
     #[arg(long, value_name = "WIRE", value_parser = wires_parser())]
     pub(crate) wire: Option<String>,
 
-    /// Check against what this model can do, whatever the body names
+    /// Check against this model's abilities instead of those of the model in the body
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
@@ -57,7 +57,7 @@ pub(crate) struct Check {
     #[arg(long = "beta", value_name = "NAME", value_delimiter = ',')]
     pub(crate) betas: Vec<String>,
 
-    /// Hold the request to the chat templates of many local models: one system message, then user and assistant in turn
+    /// Also check the chat templates of many local models: one system message, then user and assistant alternate
     #[arg(long)]
     pub(crate) strict_alternation: bool,
 

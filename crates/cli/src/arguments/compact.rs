@@ -10,9 +10,9 @@ use crate::tokens::{TOKENS_MAX, tokens};
 
 /// Write the memory of a session
 ///
-/// Reads a conversation and writes what is needed to go on with it: the task in the user's words, corrections,
-/// decisions, errors, where work stopped, what is still to do, and the names that later work will need. The same input
-/// gives the same bytes. Secrets are taken out.
+/// Reads a conversation and writes what is needed to continue it: the task in the user's words, corrections,
+/// decisions, errors, where work stopped, the next steps, and the names that later work needs. The same input gives
+/// the same bytes. Secrets are removed.
 ///
 /// In a terminal the memory is shown formatted, in a pipe only the document is written. What could not be read is
 /// reported on standard error.
@@ -49,24 +49,24 @@ pub(crate) struct Compact {
     #[arg(long, value_enum, value_name = "FORM", default_value_t = To::Markdown)]
     pub(crate) to: To,
 
-    /// Most tokens that the memory may have
+    /// Largest memory, in tokens
     ///
     /// A hard cap on the memory as it is written. Tokens of cl100k_base are counted, exactly and the same on every
     /// machine, unless --model names a model. `4k` is 4000.
     #[arg(long, value_name = "TOKENS", default_value = "4000", value_parser = budget, allow_negative_numbers = true)]
     pub(crate) budget: usize,
 
-    /// Memory to bring up to date, as written by `--to json`
+    /// Memory to update, as written by `--to json`
     ///
-    /// Only the messages after those that it covers are read; its items stay as they are unless something changed.
+    /// Only messages after the ones it covers are read; its items stay unchanged unless something superseded them.
     #[arg(long, value_name = "FILE")]
     pub(crate) prior: Option<PathBuf>,
 
-    /// What the memory should be about
+    /// What the memory should focus on
     #[arg(long, value_name = "TEXT")]
     pub(crate) focus: Option<String>,
 
-    /// How much of the end is kept word for word: messages, or tokens with `tok`
+    /// How much of the end is kept verbatim: messages, or tokens with `tok`
     ///
     /// `12` keeps at least 12 messages, `8000tok` at most 8,000 tokens. A tool call is never parted from its result.
     /// With `--to request` the tail is part of the output, secrets in it included; without --keep-tail it begins with the user's
@@ -85,11 +85,11 @@ pub(crate) struct Compact {
     #[command(flatten)]
     pub(crate) model: ModelChoice,
 
-    /// Wire format of `--to request`; the source's own, or anthropic
+    /// Wire format of `--to request` [default: the source's, or anthropic]
     #[arg(long, value_name = "WIRE", value_parser = wires_parser())]
     pub(crate) wire: Option<String>,
 
-    /// Leave secrets in
+    /// Keep secrets in the memory
     #[arg(long)]
     pub(crate) no_redact: bool,
 

@@ -7,7 +7,7 @@ use crate::config::keys;
 /// Show and change what is configured
 ///
 /// The file is $THROUGHLINE_CONFIG, else $XDG_CONFIG_HOME/throughline/config.toml, else ~/.config/throughline/config.toml.
-/// What is typed on the command line counts for more. Keys of providers never stand in it, only where they are.
+/// Command-line options override it. It never contains a provider's key, only the place of the key.
 #[derive(Args, Debug)]
 #[command(after_long_help = keys::help())]
 pub(crate) struct Config {
@@ -17,7 +17,7 @@ pub(crate) struct Config {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
-    /// Show every key with its value (what `throughline config` does by itself)
+    /// Show every key with its value (the default)
     Show {
         /// Write JSON
         #[arg(long)]
@@ -33,14 +33,14 @@ Examples:
     Set {
         /// The key
         key: String,
-        /// Its value; several with commas between them
+        /// Its value; several are separated by commas
         value: String,
     },
-    /// Take a key out, so that its default holds
+    /// Remove a key, so that its default applies
     Unset {
         /// The key
         key: String,
     },
-    /// Say where the file is
+    /// Print the path of the file
     Path,
 }

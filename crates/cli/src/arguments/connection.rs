@@ -12,11 +12,11 @@ use crate::tokens::window;
 /// What is wanted of a connection, before what is configured.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Connection")]
-pub(crate) struct Wanted {
+pub(crate) struct ConnectionOptions {
     /// Model that answers; `simulated` needs no key and no network
     ///
-    /// Without it, the one of the configuration; without that, a large one of the provider whose key is found, or the
-    /// only one of a local server.
+    /// Default: the configured model, or a large model of the first provider with a key, or the only model of a local
+    /// server.
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
@@ -26,15 +26,15 @@ pub(crate) struct Wanted {
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
 
-    /// Format of the requests; by the model if not given
+    /// Format of the requests [default: the model's]
     #[arg(long, value_name = "WIRE", value_parser = wires_parser().try_map(|name| name.parse::<Wire>()))]
     pub(crate) wire: Option<Wire>,
 
-    /// Tokens that the model holds, where that is not known or less is to be used
+    /// Window of the model in tokens, if it is unknown or you want to use less
     #[arg(long, value_name = "TOKENS", value_parser = window)]
     pub(crate) window: Option<u64>,
 
-    /// How long answers of the simulated model take; as with a big model if not given
+    /// How long the simulated model takes to answer [default: as long as a large model]
     #[arg(long, value_enum, value_name = "LATENCY")]
     pub(crate) latency: Option<SimulatedLatency>,
 

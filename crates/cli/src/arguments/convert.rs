@@ -36,7 +36,7 @@ pub(crate) struct Convert {
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
 
-    /// Model that the request is for; the source's own if not given
+    /// Model that the request is for [default: the source's]
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 

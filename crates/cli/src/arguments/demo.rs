@@ -37,7 +37,7 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "N", default_value_t = 120, value_parser = turns)]
     pub(crate) turns: usize,
 
-    /// What all chance comes from: the same seed gives the same session
+    /// Seed of everything random: the same seed gives the same session
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 

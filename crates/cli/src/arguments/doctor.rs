@@ -2,9 +2,9 @@
 
 use clap::Args;
 
-use super::connection::Wanted;
+use super::connection::ConnectionOptions;
 
-/// Look whether everything is in place, and say what to do where it is not
+/// Check the set-up, and report how to fix it
 ///
 /// Looks at the configuration, the key, the provider, the model and its window, sessions, permissions, disk, clock and
 /// terminal. Each finding says what to do about it. Nothing is changed, no model is asked, and keys are not shown. The provider is
@@ -27,7 +27,7 @@ Exit codes:
   70   a mistake in this program")]
 pub(crate) struct Doctor {
     #[command(flatten)]
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: ConnectionOptions,
 
     /// Write JSON
     #[arg(long)]

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::{ModelChoice, Source};
 
-/// Tell what is in a session file
+/// Report what is in a session file
 ///
 /// Format, conversations, messages, turns, steps, time, tokens by speaker and kind, the largest blocks, tool calls,
 /// errors, broken pairs of calls and results, and where the session was compacted before. Secrets are not shown.

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::connection::Wanted;
+use super::connection::ConnectionOptions;
 
 /// List the known models: windows, limits, prices, and where the figures come from
 #[derive(Args, Debug)]
@@ -35,5 +35,5 @@ pub(crate) struct Models {
     pub(crate) json: bool,
 
     #[command(flatten)]
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: ConnectionOptions,
 }

@@ -176,14 +176,14 @@ pub(crate) enum LogFormat {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogLevel {
-    /// What is broken in the proxy itself
+    /// Faults of the proxy itself
     Error,
-    /// What goes wrong: a store that fails, a request that had to be passed on as it is
+    /// Problems: a store that fails, a request that is forwarded unchanged
     Warn,
-    /// One line for each request, and one for each decision about memories
+    /// One line for each request and each decision about memories
     #[default]
     Info,
-    /// How connections and answers end, too
+    /// Also how connections and answers end
     Debug,
 }
 
@@ -191,24 +191,25 @@ pub(crate) enum LogLevel {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Log")]
 pub(crate) struct Logging {
-    /// Form of the log on standard error
+    /// Format of the log on standard error
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub(crate) log: LogFormat,
 
     /// How much is logged
     ///
-    /// Ids and numbers, whatever the level: never what was said, and no keys.
+    /// The log contains ids and numbers only, at every level: no text of conversations, no keys.
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t)]
     pub(crate) log_level: LogLevel,
 }
 
 /// Give any client a session memory: a proxy before Anthropic's and OpenAI's APIs
 ///
-/// Set a client's base URL to it, and go on as before. Requests and answers pass byte for byte; conversations are known
-/// by what they say. Beside them a memory of each is made, and when a window is nearly full, the memory takes the place
-/// of the old messages in the next request, without a wait. Every message stays in the archive (`throughline sessions`).
+/// Set a client's base URL to the proxy and use the client as before. Requests and answers are forwarded byte for byte.
+/// The proxy recognises each conversation by its content and builds a memory of it in the background. When the window is
+/// nearly full, the memory replaces the old messages in the next request, without a wait. Every message stays in the
+/// archive (`throughline sessions`).
 ///
-/// Whatever cannot be read, decided or stored is passed on as it came.
+/// A request that the proxy cannot read, decide or store is forwarded unchanged.
 #[derive(Args, Debug)]
 #[command(after_long_help = concat!("\
 Set-up of clients (the proxy listens on 127.0.0.1:8787):
@@ -224,11 +225,11 @@ Set-up of clients (the proxy listens on 127.0.0.1:8787):
   LiteLLM            api_base=\"http://127.0.0.1:8787\", with /v1 for OpenAI's models
 
 Headers that a client can send:
-  x-throughline: off           pass this request on as it is; so does /passthrough before the path
+  x-throughline: off           forward this request unchanged; so does /passthrough before the path
   x-throughline-session: NAME  this request belongs to the session of this name
 
 Headers of answers: x-throughline (rewritten, tracked, passed), -reason, -session, -epoch,
--covered (messages that the memory stood for), -saved-tokens.
+-covered (messages that the memory represents), -saved-tokens.
 
 Other paths: /throughline (the dashboard, in a browser), /throughline/api/v1 (the same as JSON,
 described by /throughline/api/v1/openapi.json), /metrics (Prometheus), /healthz, /readyz.
@@ -249,22 +250,22 @@ Exit codes:
   4    the store cannot be written
   70   a mistake in this program"))]
 pub(crate) struct Serve {
-    /// Address of this machine, and port, to listen on; port 0 is a free one
+    /// Address and port to listen on; port 0 chooses a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8787")]
     pub(crate) listen: String,
 
-    /// Folder of the sessions; without it the one of `throughline chat`
+    /// Folder of the sessions [default: that of `throughline chat`]
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 
-    /// TOML file with settings; what is typed counts for more
+    /// TOML file with settings; command-line options override it
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
     /// File with the token that the dashboard, the admin API and the metrics ask for
     ///
-    /// Needed where the address is not this machine's alone. Without it they answer to this machine only. Only you may be
-    /// able to read the file.
+    /// Required if other machines can reach the address. Without it, they answer only requests of this machine. The file
+    /// must be readable by you alone.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
 
@@ -283,9 +284,9 @@ pub(crate) struct Serve {
     pub(crate) proxying: Proxying,
 }
 
-/// Run a program with a session memory: starts a proxy for it, and says at the end what was saved
+/// Run a program with a session memory: starts a proxy for it, and reports the savings at the end
 ///
-/// The program sees the proxy in ANTHROPIC_BASE_URL and OPENAI_BASE_URL. It gets the terminal, and its exit code is
+/// The program finds the proxy in ANTHROPIC_BASE_URL and OPENAI_BASE_URL. It gets the terminal, and its exit code becomes
 /// that of the command.
 #[derive(Args, Debug)]
 #[command(mut_arg("one_tenant", |argument| argument.hide(true)))]
@@ -302,11 +303,11 @@ Exit codes: those of the program, or
   4    the store cannot be written
   70   a mistake in this program"))]
 pub(crate) struct Run {
-    /// Folder of the sessions; without it the one of `throughline chat`
+    /// Folder of the sessions [default: that of `throughline chat`]
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 
-    /// Say nothing at the end
+    /// Do not report the savings
     #[arg(short, long)]
     pub(crate) quiet: bool,
 

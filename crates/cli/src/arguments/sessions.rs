@@ -6,11 +6,11 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::Source;
-use super::connection::Wanted;
+use super::connection::ConnectionOptions;
 
 /// List, show, search, export, import and delete stored sessions
 ///
-/// An ID may be shortened as long as no other session begins like it; `last` is the session that was changed last.
+/// An ID may be shortened to a beginning that no other session shares; `last` is the most recently changed session.
 /// Sessions are kept in the data folder of the configuration (`throughline config`).
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
@@ -50,7 +50,7 @@ pub(crate) enum Action {
     Gc(Gc),
 }
 
-/// List sessions, the last changed first (what `throughline sessions` does by itself)
+/// List sessions, most recently changed first (the default)
 #[derive(Args, Debug)]
 pub(crate) struct List {
     /// Most sessions to list
@@ -89,7 +89,7 @@ pub(crate) struct Show {
     #[arg(long, value_name = "N", conflicts_with_all = ["messages", "events", "json"])]
     pub(crate) message: Option<u64>,
 
-    /// Show all events, each in a sentence
+    /// Show all events, one sentence each
     #[arg(long)]
     pub(crate) events: bool,
 
@@ -98,9 +98,9 @@ pub(crate) struct Show {
     pub(crate) json: bool,
 }
 
-/// Look for words in all sessions: in messages, in those that were cut off, in memories
+/// Search all sessions: messages, messages that were undone, memories
 ///
-/// A text is found that has all words, in any order, in any case, parts of words too.
+/// Finds texts that contain all words, in any order and case; parts of words match too.
 #[derive(Args, Debug)]
 pub(crate) struct Search {
     /// The words
@@ -120,9 +120,9 @@ pub(crate) struct Search {
     pub(crate) json: bool,
 }
 
-/// Write a session, for other programs and for people
+/// Export a session for other programs or people
 ///
-/// Messages are written as they were said, secrets in them included; memories have none.
+/// Messages are written verbatim, including secrets; memories contain none.
 #[derive(Args, Debug)]
 pub(crate) struct Export {
     /// The session
@@ -151,9 +151,9 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Store a session of another program, and go on with it here
+/// Store a session of another program, to continue it here
 ///
-/// Reads every format that `throughline formats` lists. The messages are converted for the model that is to go on;
+/// Reads every format that `throughline formats` lists. The messages are converted for the model that continues it;
 /// thinking and what only the old provider can read is left out. A memory is made at once, by code.
 #[derive(Args, Debug)]
 pub(crate) struct Import {
@@ -164,7 +164,7 @@ pub(crate) struct Import {
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
 
-    /// What the session is called in lists; the source's title if not given
+    /// Title of the session [default: the source's]
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,
 
@@ -177,13 +177,12 @@ pub(crate) struct Import {
     pub(crate) json: bool,
 
     #[command(flatten)]
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: ConnectionOptions,
 }
 
 /// Delete sessions, with everything that was derived from them
 ///
-/// Messages, memories, events, costs and the index for search go. Forks of the session stay: they have what they began
-/// with.
+/// Removes a session's messages, memories, events, costs and search index. Its forks stay: they have their own copy.
 #[derive(Args, Debug)]
 pub(crate) struct Delete {
     /// The sessions
@@ -195,20 +194,20 @@ pub(crate) struct Delete {
     pub(crate) yes: bool,
 }
 
-/// Delete old sessions, and give their room back to the disk
+/// Delete old sessions and free their disk space
 ///
 /// Without --older-than and --keep no session is deleted.
 #[derive(Args, Debug)]
 pub(crate) struct Gc {
-    /// Delete sessions that were not changed for so long: 30d, 12h, 6w
+    /// Delete sessions unchanged for this long: 30d, 12h, 6w
     #[arg(long, value_name = "TIME", value_parser = age)]
     pub(crate) older_than: Option<Duration>,
 
-    /// Keep so many of the newest sessions, however old
+    /// Number of newest sessions to keep, regardless of age
     #[arg(long, value_name = "N")]
     pub(crate) keep: Option<usize>,
 
-    /// Say what would be deleted, and delete nothing
+    /// Print what would be deleted, and delete nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 

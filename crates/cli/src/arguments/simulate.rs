@@ -7,7 +7,7 @@ use throughline_simulator::Faults;
 
 use crate::tokens::window;
 
-/// Play a provider, to try programs against without a key
+/// Simulate a provider, to try programs without a key
 ///
 /// Answers Anthropic Messages, OpenAI Chat Completions and OpenAI Responses as the providers do: it refuses what they
 /// refuse, caches prompts by their rules, takes the time of a big model, and streams. What it says is made up; it uses
@@ -56,7 +56,7 @@ Exit codes:
   4    the recording cannot be written
   70   a mistake in this program"))]
 pub(crate) struct Simulate {
-    /// Address or name of this machine, and port, to listen on; port 0 is a free one
+    /// Address or host name, and port, to listen on; port 0 chooses a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8484", value_parser = listen)]
     pub(crate) listen: String,
 
@@ -64,7 +64,7 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "N", value_parser = window)]
     pub(crate) window: Option<u64>,
 
-    /// What all chance comes from: the same seed gives the same replies
+    /// Seed of everything random: the same seed gives the same replies
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
@@ -93,7 +93,7 @@ pub(crate) struct Simulate {
 /// How long answers of `simulate` take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SimulatedLatency {
-    /// As with a big model
+    /// As long as a large model
     Real,
     /// No time
     None,

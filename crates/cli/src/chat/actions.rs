@@ -11,8 +11,8 @@ use throughline::{Search, Session};
 
 use super::commands::{self, Command};
 use super::meter::{price, short};
-use super::talk::{Said, nothing_said, of_session};
-use super::{Conversation, Then, interrupted, nothing_open};
+use super::talk::{StoredText, nothing_said, of_session};
+use super::{Conversation, NextStep, interrupted, nothing_open};
 use crate::error::{Failure, Kind};
 use crate::markdown::Rendering;
 use crate::output;
@@ -24,9 +24,9 @@ use crate::words;
 const HITS_MAX: u32 = 20;
 
 impl Conversation<'_> {
-    pub(super) async fn act(&mut self, command: Command) -> Result<Then, Failure> {
+    pub(super) async fn act(&mut self, command: Command) -> Result<NextStep, Failure> {
         match command {
-            Command::Quit => return Ok(Then::Leave),
+            Command::Quit => return Ok(NextStep::Leave),
             Command::Help => self.screen.write(&commands::help())?,
             Command::Memory => self.memory()?,
             Command::Compact(focus) => self.compact(focus.as_deref()).await?,
@@ -63,7 +63,7 @@ impl Conversation<'_> {
             Command::Cost => self.cost()?,
             Command::Save(file) => self.save(file).await?,
         }
-        Ok(Then::GoOn)
+        Ok(NextStep::Continue)
     }
 
     fn session(&self) -> Result<&Session, Failure> {
@@ -139,11 +139,12 @@ impl Conversation<'_> {
             preview.covers.0 + 1,
             preview.covers.1,
         ))?;
+        if !preview.drops.is_empty() {
+            self.screen.note("would be lost:")?;
+        }
         for (_, text) in &preview.drops {
-            self.screen.note(&format!(
-                "the memory so far says, and the new one does not: {}",
-                words::shortened(text, 100)
-            ))?;
+            self.screen
+                .note(&format!("  {}", words::shortened(text, 100)))?;
         }
         Ok(())
     }
@@ -329,7 +330,7 @@ impl Conversation<'_> {
 }
 
 /// The conversation for people.
-fn transcript(said: &[Said]) -> String {
+fn transcript(said: &[StoredText]) -> String {
     let mut text = String::new();
     let mut speaker = None;
     for said in said {

@@ -20,7 +20,7 @@ use crate::words;
 const ARGUMENTS_MAX: usize = 40;
 
 /// Shows one turn.
-pub(crate) struct Shown {
+pub(crate) struct AnswerView {
     screen: Screen,
     thinking: Thinking,
     /// What was written last.
@@ -40,7 +40,7 @@ enum State {
     Text(Option<Box<Rendering>>),
 }
 
-impl Shown {
+impl AnswerView {
     pub(crate) fn new(screen: &Screen, thinking: Thinking) -> Self {
         Self {
             screen: screen.measured(),

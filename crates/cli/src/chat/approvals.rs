@@ -51,10 +51,10 @@ impl Person {
 }
 
 /// Nobody is there.
-pub(crate) struct Absent;
+pub(crate) struct AbsentApprover;
 
 #[async_trait]
-impl Approver for Absent {
+impl Approver for AbsentApprover {
     async fn approve(&self, _request: ApprovalRequest) -> Decision {
         Decision::Deny {
             reason: "nobody is there who could allow it".to_owned(),

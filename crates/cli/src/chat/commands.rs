@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// A line that was typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Typed {
+pub(crate) enum InputLine {
     /// Nothing.
     Blank,
     /// To be said to the model.
@@ -62,44 +62,44 @@ pub(crate) const ALL: [(&str, &str, &str); 15] = [
     (
         "/edit",
         "[TEXT]",
-        "say the last message again, in other words",
+        "edit your last message and send it again",
     ),
-    ("/retry", "", "ask again for an answer that did not come"),
+    ("/retry", "", "request a missing answer again"),
     (
         "/model",
         "[NAME]",
-        "show the model, or take another of this provider",
+        "show the model, or change to another of this provider",
     ),
     ("/cost", "", "what the session has cost"),
     (
         "/save",
         "[FILE]",
-        "write the conversation to a file, .md or .jsonl",
+        "write the conversation to a .md or .jsonl file",
     ),
     ("/help", "", "show this"),
-    ("/quit", "", "leave; --continue goes on"),
+    ("/quit", "", "exit; resume with --continue"),
 ];
 
 /// What a line means. What begins with two slashes is a message that begins with one.
-pub(crate) fn parse(line: &str) -> Typed {
+pub(crate) fn parse(line: &str) -> InputLine {
     let text = line.trim();
     if text.is_empty() {
-        return Typed::Blank;
+        return InputLine::Blank;
     }
     if let Some(rest) = text.strip_prefix("//") {
-        return Typed::Message(format!("/{rest}"));
+        return InputLine::Message(format!("/{rest}"));
     }
     if !text.starts_with('/') {
-        return Typed::Message(text.to_owned());
+        return InputLine::Message(text.to_owned());
     }
     let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-    command(name, rest.trim()).map_or_else(Typed::Mistake, Typed::Command)
+    command(name, rest.trim()).map_or_else(InputLine::Mistake, InputLine::Command)
 }
 
 fn command(name: &str, rest: &str) -> Result<Command, String> {
     let optional = || Some(rest.to_owned()).filter(|rest| !rest.is_empty());
     let needed =
-        |what: &str| optional().ok_or_else(|| format!("say what is to be {what}: {name} TEXT"));
+        |what: &str| optional().ok_or_else(|| format!("give the text to be {what}: {name} TEXT"));
     let number = |what: &str| match optional() {
         None => Ok(None),
         Some(text) => match text.trim_start_matches('#').parse() {
@@ -187,40 +187,46 @@ mod tests {
 
     #[test]
     fn lines_are_messages_or_commands() {
-        let check = |line: &str, expected: Typed| assert_eq!(parse(line), expected, "{line}");
+        let check = |line: &str, expected: InputLine| assert_eq!(parse(line), expected, "{line}");
         let text = |text: &str| Some(text.to_owned());
-        check("  ", Typed::Blank);
-        check(" Hello\nthere ", Typed::Message("Hello\nthere".to_owned()));
+        check("  ", InputLine::Blank);
+        check(
+            " Hello\nthere ",
+            InputLine::Message("Hello\nthere".to_owned()),
+        );
         check(
             "//usr/bin is a folder",
-            Typed::Message("/usr/bin is a folder".to_owned()),
+            InputLine::Message("/usr/bin is a folder".to_owned()),
         );
-        check("/memory", Typed::Command(Command::Memory));
-        check("/compact", Typed::Command(Command::Compact(None)));
+        check("/memory", InputLine::Command(Command::Memory));
+        check("/compact", InputLine::Command(Command::Compact(None)));
         check(
             "/compact  the port ",
-            Typed::Command(Command::Compact(text("the port"))),
+            InputLine::Command(Command::Compact(text("the port"))),
         );
-        check("/preview x", Typed::Command(Command::Preview(text("x"))));
+        check(
+            "/preview x",
+            InputLine::Command(Command::Preview(text("x"))),
+        );
         check(
             "/pin\tthe port is 9",
-            Typed::Command(Command::Pin("the port is 9".to_owned())),
+            InputLine::Command(Command::Pin("the port is 9".to_owned())),
         );
-        check("/unpin", Typed::Command(Command::Unpin(None)));
-        check("/unpin 2", Typed::Command(Command::Unpin(Some(2))));
-        check("/fork #3", Typed::Command(Command::Fork(Some(3))));
-        check("/edit", Typed::Command(Command::Edit(None)));
+        check("/unpin", InputLine::Command(Command::Unpin(None)));
+        check("/unpin 2", InputLine::Command(Command::Unpin(Some(2))));
+        check("/fork #3", InputLine::Command(Command::Fork(Some(3))));
+        check("/edit", InputLine::Command(Command::Edit(None)));
         check(
             "/save a b.md",
-            Typed::Command(Command::Save(Some("a b.md".into()))),
+            InputLine::Command(Command::Save(Some("a b.md".into()))),
         );
-        check("/q", Typed::Command(Command::Quit));
+        check("/q", InputLine::Command(Command::Quit));
     }
 
     #[test]
     fn mistakes_say_what_was_meant() {
         let check = |line: &str, part: &str| match parse(line) {
-            Typed::Mistake(said) => assert!(said.contains(part), "{line}: {said}"),
+            InputLine::Mistake(said) => assert!(said.contains(part), "{line}: {said}"),
             other => panic!("{line}: {other:?}"),
         };
         check("/pin", "say what is to be pinned: /pin TEXT");
@@ -244,7 +250,7 @@ mod tests {
             } else {
                 name.to_owned()
             };
-            assert!(matches!(parse(&line), Typed::Command(_)), "{name}");
+            assert!(matches!(parse(&line), InputLine::Command(_)), "{name}");
         }
         for line in help().lines() {
             assert!(line.chars().count() < 80, "{line}");

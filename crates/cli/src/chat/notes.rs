@@ -77,10 +77,10 @@ fn of_engine(event: &EngineEvent) -> Option<String> {
             ..
         } => format!("no memory from the model: {}", reason.message),
         EngineEvent::FellBack { reason } => {
-            format!("a memory by code is used instead: {}", reason.message)
+            format!("using the automatic memory instead: {}", reason.message)
         }
         EngineEvent::Halted(halt) => format!("no more compaction for now: {}", halted(halt)),
-        EngineEvent::Resumed => "compaction goes on".to_owned(),
+        EngineEvent::Resumed => "compaction resumes".to_owned(),
         EngineEvent::Undone { tokens, .. } => format!(
             "the last swap is taken back: {} tokens now",
             words::number(*tokens)

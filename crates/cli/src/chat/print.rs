@@ -167,13 +167,13 @@ struct Report {
     /// The largest prompt.
     limit: u64,
     messages: usize,
-    usage: Option<Used>,
+    usage: Option<UsageReport>,
     /// What the session has cost so far.
     cost_usd: f64,
 }
 
 #[derive(Serialize)]
-struct Used {
+struct UsageReport {
     uncached: u64,
     cache_write: u64,
     cache_read: u64,
@@ -196,7 +196,7 @@ impl Report {
             tokens: status.as_ref().map_or(0, |status| status.tokens),
             limit: status.as_ref().map_or(0, |status| status.limit),
             messages: status.as_ref().map_or(0, |status| status.messages),
-            usage: usage.map(|usage| Used {
+            usage: usage.map(|usage| UsageReport {
                 uncached: usage.uncached,
                 cache_write: usage.cache_write,
                 cache_read: usage.cache_read,

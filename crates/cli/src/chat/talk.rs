@@ -17,7 +17,7 @@ use throughline::transcript::wire::Wire;
 use throughline::{ModelCompactor, OpenError, Session, SessionBuilder, SessionError, SessionEvent};
 use tokio::time::{Instant, sleep};
 
-use super::approvals::{Absent, Person};
+use super::approvals::{AbsentApprover, Person};
 use super::memories::MemoryMaker;
 use crate::arguments::chat::Chat;
 use crate::config::Config;
@@ -285,7 +285,7 @@ impl<'a> Talk<'a> {
     }
 
     /// The messages of the session, whole ones.
-    pub(crate) async fn messages(&self) -> Result<Vec<Said>, Failure> {
+    pub(crate) async fn messages(&self) -> Result<Vec<StoredText>, Failure> {
         let Some(session) = self.session() else {
             return Ok(Vec::new());
         };
@@ -304,7 +304,7 @@ impl<'a> Talk<'a> {
                     .ok()
                     .as_ref()
                     .and_then(read_message);
-                said.push(Said { text, message });
+                said.push(StoredText { text, message });
             }
         }
         Ok(said)
@@ -381,7 +381,7 @@ impl<'a> Talk<'a> {
         match &self.person {
             Some(person) => agent.approve(person.clone()),
             None if self.arguments.yes => agent.approve(AllowAll),
-            None => agent.approve(Absent),
+            None => agent.approve(AbsentApprover),
         }
     }
 
@@ -420,14 +420,14 @@ impl<'a> Talk<'a> {
 }
 
 /// A message of the session.
-pub(crate) struct Said {
+pub(crate) struct StoredText {
     /// As it is stored.
     pub(crate) text: String,
     /// What it says, where it can be read.
     pub(crate) message: Option<Message>,
 }
 
-impl Said {
+impl StoredText {
     pub(crate) fn begins_turn(&self) -> bool {
         self.message.as_ref().is_some_and(Message::begins_turn)
     }

@@ -24,13 +24,13 @@ const SERVERS: [(&str, u16); 4] = [
 
 /// A server that has answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Found {
+struct LocalServer {
     name: &'static str,
     base_url: String,
     models: Vec<String>,
 }
 
-impl Found {
+impl LocalServer {
     /// The options that go on with it.
     fn flags(&self) -> String {
         let url = &self.base_url;
@@ -43,16 +43,16 @@ impl Found {
 }
 
 /// Looks for servers on this machine.
-async fn servers() -> Vec<Found> {
+async fn servers() -> Vec<LocalServer> {
     found(&SERVERS).await
 }
 
-async fn found(servers: &[(&'static str, u16)]) -> Vec<Found> {
+async fn found(servers: &[(&'static str, u16)]) -> Vec<LocalServer> {
     let probes = servers.iter().map(|(name, port)| async move {
         let base_url = format!("http://127.0.0.1:{port}");
         let client = client(Wire::OpenAiChat, &base_url, None).ok()?;
         let models = models(&client).await?;
-        Some(Found {
+        Some(LocalServer {
             name,
             base_url,
             models,
@@ -78,21 +78,22 @@ async fn models(client: &Client) -> Option<Vec<String>> {
 pub(crate) async fn no_key(variable: Option<&str>, model: Option<&str>) -> Failure {
     let message = match (variable, model) {
         (Some(variable), _) => format!("there is no key: {variable} is not set"),
-        (None, Some(model)) => format!("whose model {model} is, is not known"),
+        (None, Some(model)) => format!("unknown model {model}: no provider is known for it"),
         (None, None) => format!("there is no key: none of {} is set", provider::variables()),
     };
     let offers = offers(&servers().await);
     Failure::new(Kind::Arguments, format!("{message}; {offers}"))
 }
 
-fn offers(found: &[Found]) -> String {
+fn offers(found: &[LocalServer]) -> String {
     let mut offers: Vec<String> = found
         .iter()
         .map(|server| format!("{} runs here: {}", server.name, server.flags()))
         .collect();
     if offers.is_empty() {
         offers.push(
-            "name a local server, such as --base-url http://127.0.0.1:11434 (Ollama)".to_owned(),
+            "pass --base-url for a local server, such as http://127.0.0.1:11434 (Ollama)"
+                .to_owned(),
         );
     }
     offers.push(format!("try --model {SIMULATED}"));
@@ -135,7 +136,7 @@ mod tests {
 
     #[test]
     fn what_is_offered_can_be_typed() {
-        let server = |models: &[&str]| Found {
+        let server = |models: &[&str]| LocalServer {
             name: "Ollama",
             base_url: "http://127.0.0.1:11434".to_owned(),
             models: models.iter().map(|model| (*model).to_owned()).collect(),
@@ -150,7 +151,7 @@ mod tests {
         );
         assert_eq!(
             offers(&[]),
-            "name a local server, such as --base-url http://127.0.0.1:11434 (Ollama); or try --model simulated"
+            "pass --base-url for a local server, such as http://127.0.0.1:11434 (Ollama); or try --model simulated"
         );
     }
 }

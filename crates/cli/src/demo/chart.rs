@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use throughline_dashboard::chart::{Line, lines};
 
-use super::play::{Played, Way};
+use super::play::{PlayedSession, Way};
 use crate::words;
 
 /// Draws all ways into one chart.
-pub(crate) fn svg(played: &[Played]) -> String {
-    let of = |played: &Played| Line {
+pub(crate) fn svg(played: &[PlayedSession]) -> String {
+    let of = |played: &PlayedSession| Line {
         label: label(played),
         color: color(played.way),
         tokens: played.contexts.clone(),
@@ -19,7 +19,7 @@ pub(crate) fn svg(played: &[Played]) -> String {
     lines("Tokens of the context, request by request", &played)
 }
 
-fn label(played: &Played) -> String {
+fn label(played: &PlayedSession) -> String {
     let waited: f64 = played.waits.iter().map(Duration::as_secs_f64).sum();
     match played.way {
         Way::None => format!(

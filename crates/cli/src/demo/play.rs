@@ -61,7 +61,7 @@ impl Way {
 }
 
 /// What became of a session.
-pub(crate) struct Played {
+pub(crate) struct PlayedSession {
     pub(crate) way: Way,
     pub(crate) requests: usize,
     pub(crate) refused: usize,
@@ -80,7 +80,7 @@ pub(crate) struct Played {
     pub(crate) contexts: Vec<Option<u64>>,
 }
 
-impl Played {
+impl PlayedSession {
     pub(crate) fn middle_wait(&self) -> Option<Duration> {
         let mut waits = self.waits.clone();
         waits.sort_unstable();
@@ -94,7 +94,7 @@ pub(crate) fn play(
     way: Way,
     window: u64,
     turn_done: &dyn Fn(),
-) -> Result<Played, String> {
+) -> Result<PlayedSession, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -107,7 +107,7 @@ struct Player {
     session: Session,
     events: Pin<Box<dyn Stream<Item = SessionEvent> + Send>>,
     provider: SimulatedProvider,
-    played: Played,
+    played: PlayedSession,
     calls: u64,
 }
 
@@ -117,7 +117,7 @@ impl Player {
         way: Way,
         window: u64,
         turn_done: &dyn Fn(),
-    ) -> Result<Played, String> {
+    ) -> Result<PlayedSession, String> {
         let mut player = Self::begin(way, window).await?;
         for turn in script.turns() {
             tokio::time::sleep(Duration::from_secs(turn.pause_s)).await;
@@ -160,7 +160,7 @@ impl Player {
             events: Box::pin(session.events()),
             session,
             provider,
-            played: Played {
+            played: PlayedSession {
                 way,
                 requests: 0,
                 refused: 0,
@@ -245,7 +245,7 @@ impl Player {
         }
     }
 
-    async fn end(mut self) -> Result<Played, String> {
+    async fn end(mut self) -> Result<PlayedSession, String> {
         self.session
             .close()
             .await

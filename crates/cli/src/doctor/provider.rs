@@ -7,7 +7,7 @@ use throughline::providers::models::ModelInfo;
 use throughline_transcript::catalogue::Catalogue;
 
 use super::Finding;
-use crate::arguments::connection::Wanted;
+use crate::arguments::connection::ConnectionOptions;
 use crate::config::Config;
 use crate::connect::{self, SIMULATED, Server, local};
 use crate::words;
@@ -15,7 +15,7 @@ use crate::words;
 /// Signatures of requests and sums by day go wrong with more.
 const CLOCK_OFF_MAX: Duration = Duration::from_secs(120);
 
-pub(super) async fn findings(wanted: &Wanted, config: &Config) -> Vec<Finding> {
+pub(super) async fn findings(wanted: &ConnectionOptions, config: &Config) -> Vec<Finding> {
     let catalogue = match connect::catalogue(wanted, config) {
         Ok(catalogue) => catalogue,
         Err(failure) => return vec![Finding::of_failure("models", &failure)],
@@ -95,7 +95,7 @@ fn compared(ours_s: i64, theirs_s: i64) -> Finding {
 /// The provider's list: whether the key is taken, and whether it has the model.
 async fn models(
     server: Server,
-    wanted: &Wanted,
+    wanted: &ConnectionOptions,
     config: &Config,
     catalogue: &Catalogue,
 ) -> Vec<Finding> {

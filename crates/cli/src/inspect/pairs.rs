@@ -6,14 +6,14 @@ use throughline_transcript::conversation::Conversation;
 use throughline_transcript::message::{Content, Message};
 
 /// One thing that is wrong with the pairs of a conversation.
-pub(super) struct Broken {
+pub(super) struct BrokenPair {
     pub(super) code: &'static str,
     pub(super) message: usize,
     pub(super) text: String,
 }
 
 /// Everything that is wrong, by message.
-pub(super) fn broken(conversation: &Conversation) -> Vec<Broken> {
+pub(super) fn broken(conversation: &Conversation) -> Vec<BrokenPair> {
     let messages = &conversation.messages;
     let mut open: HashMap<&str, (usize, &str)> = HashMap::new();
     let mut answered: HashMap<&str, usize> = HashMap::new();
@@ -24,7 +24,7 @@ pub(super) fn broken(conversation: &Conversation) -> Vec<Broken> {
                 Content::ToolCall(call) if !call.id.is_empty() && !call.is_server_side => {
                     let is_open = open.insert(&call.id, (index, &call.name)).is_some();
                     if is_open || answered.contains_key(&*call.id) {
-                        broken.push(Broken {
+                        broken.push(BrokenPair {
                             code: "duplicate-call-id",
                             message: index,
                             text: format!("two calls have the id {:?}", &*call.id),
@@ -38,13 +38,13 @@ pub(super) fn broken(conversation: &Conversation) -> Vec<Broken> {
                     if open.remove(id).is_some() {
                         answered.insert(id, index);
                     } else if answered.contains_key(id) {
-                        broken.push(Broken {
+                        broken.push(BrokenPair {
                             code: "second-result",
                             message: index,
                             text: format!("the call {id:?} has a result already"),
                         });
                     } else {
-                        broken.push(Broken {
+                        broken.push(BrokenPair {
                             code: "result-without-call",
                             message: index,
                             text: format!("there is no call {id:?} before this result"),
@@ -62,7 +62,7 @@ pub(super) fn broken(conversation: &Conversation) -> Vec<Broken> {
     broken.extend(open.into_iter().map(|(id, (index, name))| {
         let is_running =
             Some(index) == last && !messages[index + 1..].iter().any(Message::begins_turn);
-        Broken {
+        BrokenPair {
             code: if is_running {
                 "running-call"
             } else {

@@ -47,7 +47,7 @@ pub(super) async fn run(
     let wire = connection.client.wire();
     let answer_tokens = connection.answer_tokens();
     progress.working("converting", input.text.text.len());
-    let converted = Converted::of(conversation, wire, &connection.model)?;
+    let converted = ConvertedSession::of(conversation, wire, &connection.model)?;
     progress.finish();
     tell_losses(&converted.losses, console);
 
@@ -80,7 +80,7 @@ pub(super) async fn run(
         Ok((session.id().to_string(), session.status(), memory))
     })
     .await?;
-    let imported = Imported {
+    let imported = ImportReport {
         schema: "throughline.import/1",
         id,
         messages: status.messages,
@@ -93,7 +93,7 @@ pub(super) async fn run(
 
 /// What came of it.
 #[derive(Serialize)]
-struct Imported {
+struct ImportReport {
     schema: &'static str,
     id: String,
     messages: usize,
@@ -105,7 +105,7 @@ struct Imported {
 }
 
 fn tell(
-    imported: &Imported,
+    imported: &ImportReport,
     memory: Option<&CompactionOutcome>,
     is_json: bool,
     console: &Console,
@@ -127,20 +127,20 @@ fn tell(
         _ => format!("{messages}; a memory is made when it is needed"),
     });
     console.hint(&format!(
-        "go on with: throughline chat --resume {}",
+        "continue with: throughline chat --resume {}",
         imported.id
     ));
     Ok(())
 }
 
 /// The conversation in the form of the wire.
-struct Converted {
+struct ConvertedSession {
     messages: Vec<Raw>,
     system: String,
     losses: Vec<Loss>,
 }
 
-impl Converted {
+impl ConvertedSession {
     fn of(conversation: &Conversation, wire: Wire, model: &str) -> Result<Self, Failure> {
         let options = convert::Options {
             model: Some(model.to_owned()),

@@ -51,7 +51,7 @@ pub(super) async fn run(
         true => archive::messages(&session, store).await?,
         false => Vec::new(),
     };
-    let shown = Shown {
+    let shown = SessionReport {
         entry: Entry::of(&session, store).await?,
         versions: versions(&loaded, store).await?,
         events: events(&loaded, store).await?,
@@ -69,7 +69,7 @@ pub(super) async fn run(
 }
 
 /// Everything that is known about a session.
-struct Shown {
+struct SessionReport {
     entry: Entry,
     loaded: Loaded,
     versions: Vec<MemoryInfo>,
@@ -111,7 +111,7 @@ fn page(skip: usize) -> Page {
     }
 }
 
-impl Shown {
+impl SessionReport {
     fn text(&self, arguments: &arguments::Show, console: &Console) -> String {
         let session = &self.loaded.session;
         let minute = |at_ms| words::minute(at_ms).unwrap_or_default();
@@ -306,12 +306,12 @@ struct Report<'a> {
 
 #[derive(Serialize)]
 struct Costs {
-    conversation: Spent,
-    memories: Spent,
+    conversation: CostReport,
+    memories: CostReport,
 }
 
 #[derive(Serialize)]
-struct Spent {
+struct CostReport {
     calls: u64,
     uncached: u64,
     cache_write: u64,
@@ -347,8 +347,8 @@ struct Row<'a> {
 }
 
 impl<'a> Report<'a> {
-    fn of(shown: &'a Shown) -> Self {
-        let spent = |sum: &UsageSum| Spent {
+    fn of(shown: &'a SessionReport) -> Self {
+        let spent = |sum: &UsageSum| CostReport {
             calls: sum.calls,
             uncached: sum.uncached,
             cache_write: sum.cache_write.saturating_add(sum.cache_write_long),

@@ -95,7 +95,7 @@ impl Home {
 fn a_terminal_shows_the_whole_surface() {
     let home = Home::new();
     let terminal = home.terminal(&[], &[]);
-    terminal.until_prompt_after("/help says what can be typed");
+    terminal.until_prompt_after("/help for commands");
     terminal.line("/help");
     terminal.until_prompt_after("Ctrl-D leaves.");
 

@@ -228,12 +228,12 @@ fn what_makes_no_sense_is_not_set() {
     check(
         "soft",
         "90%",
-        "soft (90%) has to be lower than hard (80% unless said otherwise)",
+        "soft (90%) must be lower than hard (80%, the default)",
     );
     check(
         "hard",
         "50%",
-        "soft (50% unless said otherwise) has to be lower than hard (50%)",
+        "soft (50%, the default) must be lower than hard (50%)",
     );
     assert!(!user.path(".config").exists(), "nothing was written");
 
@@ -244,7 +244,7 @@ fn what_makes_no_sense_is_not_set() {
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     user.printed(&["config", "unset", "hard"]);
     user.printed(&["config", "set", "window", "20k"]);
-    check("hard", "20000", "never reached in a window of 20000");
+    check("hard", "20000", "window of 20000 tokens never reaches");
     check("memory_tokens", "10001", "at most 10000");
     check("max_tokens", "30k", "at most 20000");
     // A file with two mistakes can be mended one after the other.
