@@ -216,7 +216,7 @@ impl Conversation<'_> {
                 biased;
                 () = &mut interrupt => {
                     drop(turn);
-                    shown.note("stopped; /retry asks again, and the next message goes on from here")?;
+                    shown.note("stopped; /retry asks again, and the next message continues from here")?;
                     break None;
                 }
                 event = self.talk.event() => {
@@ -386,7 +386,7 @@ impl Conversation<'_> {
     fn part(&self) -> Result<(), Failure> {
         match self.talk.session() {
             Some(session) if self.is_terminal => self.screen.note(&format!(
-                "throughline chat --resume {} goes on",
+                "resume with: throughline chat --resume {}",
                 session.id()
             )),
             _ => Ok(()),

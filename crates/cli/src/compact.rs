@@ -28,7 +28,7 @@ use crate::{files, input, model, output, selection, words};
 pub(crate) fn run(arguments: &arguments::Compact, console: &Console) -> Result<Ending, Failure> {
     let started = Instant::now();
     output::check_place(arguments.output.as_deref())?;
-    let catalogue = model::catalogue(arguments.model.catalogue.as_deref())?;
+    let file = arguments.model.catalogue.as_deref();
     let wanted = CompactionRequest {
         counter: model::counter(&arguments.model, console)?,
         prior: arguments
@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &arguments::Compact, console: &Console) -> Result<E
             .as_deref()
             .map(|path| prior(path, console))
             .transpose()?,
-        catalogue: &catalogue,
+        catalogue: file.map(|path| model::catalogue(Some(path))).transpose()?,
         arguments,
     };
     if arguments.wire.is_some() && arguments.to != To::Request {
@@ -148,7 +148,8 @@ fn prior(path: &Path, console: &Console) -> Result<Memory, Failure> {
 struct CompactionRequest<'a> {
     counter: Counter,
     prior: Option<Memory>,
-    catalogue: &'a Catalogue,
+    /// The user's; the embedded one without it, which is only read where it is needed.
+    catalogue: Option<Catalogue>,
     arguments: &'a arguments::Compact,
 }
 
@@ -277,7 +278,10 @@ impl CompactionRequest<'_> {
             .model
             .as_deref()
             .or(conversation.model.as_deref());
-        let known = name.and_then(|name| self.catalogue.find(name));
+        let known = name.and_then(|name| {
+            let catalogue = self.catalogue.as_ref();
+            catalogue.unwrap_or_else(Catalogue::embedded).find(name)
+        });
         let options = convert::Options {
             model: self.arguments.model.model.clone(),
             drop_thinking: known
@@ -320,7 +324,7 @@ impl CompactionRequest<'_> {
         if at == 0 {
             let failure = Failure::new(
                 Kind::NothingToDo,
-                "nothing stands before the tail that a memory could cover",
+                "there are no messages before the tail for a memory to cover",
             );
             return Err(failure.hint(match tail {
                 Some(_) => "keep less of the end: a smaller --keep-tail",

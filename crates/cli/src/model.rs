@@ -25,10 +25,16 @@ pub(crate) fn catalogue(file: Option<&Path>) -> Result<Catalogue, Failure> {
 
 /// Counts tokens as the chosen model does, or in `cl100k_base`.
 pub(crate) fn counter(choice: &ModelChoice, console: &Console) -> Result<Counter, Failure> {
-    let catalogue = catalogue(choice.catalogue.as_deref())?;
     let Some(name) = &choice.model else {
+        // A file with a mistake is refused even where nothing of it is needed; the embedded list takes time to read.
+        choice
+            .catalogue
+            .as_deref()
+            .map(|path| catalogue(Some(path)))
+            .transpose()?;
         return Ok(Counter::reference());
     };
+    let catalogue = catalogue(choice.catalogue.as_deref())?;
     Ok(match catalogue.find(name) {
         Some(model) => Counter::for_model(model),
         None => {

@@ -83,7 +83,7 @@ fn recording(
     Ok(Recording::to(file).on_failure(move |error| {
         is_incomplete.store(true, Ordering::Relaxed);
         console.warning(&format!(
-            "cannot write {}: {}; nothing more is recorded, answers go on",
+            "cannot write {}: {}; recording stops, answers continue",
             path.display(),
             reason(error)
         ));

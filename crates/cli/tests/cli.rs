@@ -310,7 +310,7 @@ fn a_tail_is_left_out_of_the_other_forms() {
     refused(
         &["compact", &path, "--keep-tail", "9"],
         3,
-        &["nothing stands before the tail", "--keep-tail"],
+        &["no messages before the tail", "--keep-tail"],
     );
 }
 

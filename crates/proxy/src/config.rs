@@ -28,7 +28,7 @@ pub struct Config {
     pub hard: Option<Mark>,
     /// The largest memory, tokens.
     pub memory_tokens_max: Option<u64>,
-    /// Whether the end of a phase of the work starts an update.
+    /// Whether the memory is swapped in at the end of a phase of the work.
     pub phases: bool,
     /// Who makes memories.
     pub updates: Updates,

@@ -85,7 +85,7 @@ pub(crate) struct Chat {
     #[arg(long, value_enum, value_name = "HOW")]
     pub(crate) thinking: Option<Thinking>,
 
-    /// Update the memory at the end of each phase of the work (tasks completed, a commit, tests that pass again)
+    /// Swap the memory in at the end of each phase of the work (tasks completed, a commit, tests that pass again)
     #[arg(long)]
     pub(crate) phases: bool,
 

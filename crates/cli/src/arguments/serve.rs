@@ -63,7 +63,7 @@ pub(crate) struct Proxying {
     #[serde(deserialize_with = "with_memory_tokens")]
     pub(crate) memory_tokens: Option<u64>,
 
-    /// Update the memory at the end of each phase of the work
+    /// Swap the memory in at the end of each phase of the work
     ///
     /// A phase ends when a list of tasks is completed, a commit is made, tests pass again or the subject changes.
     #[arg(long)]

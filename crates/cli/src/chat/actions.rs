@@ -90,7 +90,7 @@ impl Conversation<'_> {
         };
         self.document(&render::markdown::render(&version.memory))?;
         self.screen.note(&format!(
-            "version {}: stands for messages 1 to {}, {} tokens",
+            "version {}: represents messages 1 to {}, {} tokens",
             version.memory.version,
             version.cover(),
             words::number(version.tokens),
@@ -129,7 +129,7 @@ impl Conversation<'_> {
         let Some(preview) = preview.map_err(of_session)? else {
             return self
                 .screen
-                .note("there is nothing that a memory could stand for yet");
+                .note("there is nothing for a memory to represent yet");
         };
         self.document(&render::markdown::render(&preview.version.memory))?;
         self.screen.note(&format!(

@@ -208,7 +208,7 @@ impl AnswerView {
                 None => "the model declined to answer".to_owned(),
             }),
             Outcome::StepLimit { steps, .. } => {
-                self.note(&format!("stopped after {steps} steps; /retry goes on"))
+                self.note(&format!("stopped after {steps} steps; /retry continues"))
             }
             Outcome::WaitsForApproval { calls } => self.note(&format!(
                 "{} for your approval; /retry asks again",

@@ -57,7 +57,7 @@ pub(crate) struct AbsentApprover;
 impl Approver for AbsentApprover {
     async fn approve(&self, _request: ApprovalRequest) -> Decision {
         Decision::Deny {
-            reason: "nobody is there who could allow it".to_owned(),
+            reason: "no person is present to approve it".to_owned(),
         }
     }
 }

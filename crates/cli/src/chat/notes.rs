@@ -114,7 +114,7 @@ fn refused(reason: &RefusalReason) -> String {
             words::number(*tokens),
             words::number(*tokens_max)
         ),
-        _ => "it stands for other messages".to_owned(),
+        _ => "it represents other messages".to_owned(),
     }
 }
 

@@ -100,7 +100,7 @@ async fn ask(
             console.warning(match name(other) {
                 "cut-off" => "the answer was cut off: it reached its longest length",
                 "declined" => "the model declined to answer",
-                "step-limit" => "stopped: too many steps; --continue goes on",
+                "step-limit" => "stopped: too many steps; --continue resumes",
                 _ => "a call waits for an approval; --yes gives it",
             });
             Ending::Invalid

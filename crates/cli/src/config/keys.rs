@@ -153,7 +153,7 @@ pub(crate) static KEYS: &[Key] = &[
         name: "phases",
         takes: Takes::OneOf(&["true", "false"]),
         default: "false",
-        about: "Whether the end of a phase of the work (tasks completed, a commit, tests that pass again) starts an update",
+        about: "Whether the memory is swapped in at the end of a phase of the work (tasks completed, a commit, tests that pass again)",
         example: "true",
         set: |config, value, _| values::flag(value).map(|it| config.phases = it),
     },

@@ -159,7 +159,7 @@ fn window(said: Option<u64>, theirs: Option<&ModelInfo>, known: Option<u64>) -> 
         }
         (None, None, None) => Finding::warning(
             "window",
-            "nobody says how much the model holds",
+            "the model's window is unknown",
             "`throughline config set window TOKENS`; else a cautious guess is used",
         ),
     }
@@ -214,7 +214,7 @@ mod tests {
             None,
             None,
             State::Warning,
-            "nobody says how much the model holds",
+            "the model's window is unknown",
         );
     }
 }

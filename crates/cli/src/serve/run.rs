@@ -99,7 +99,7 @@ async fn program(arguments: &Run, bound: SocketAddr) -> Result<ExitStatus, Failu
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| {
-            cannot("cannot run", &error).hint("the program and its arguments stand behind `--`")
+            cannot("cannot run", &error).hint("put the program and its arguments after `--`")
         })?;
     child
         .wait()

@@ -118,7 +118,7 @@ fn tell(
     let messages = words::counted(imported.messages, "message");
     console.note(&match (memory, imported.memory_version) {
         (_, Some(_)) => format!(
-            "{messages}; a memory stands for the first {}",
+            "{messages}; a memory represents the first {}",
             words::number(imported.covers as u64)
         ),
         (Some(CompactionOutcome::Refused { reason }), None) => {

@@ -125,10 +125,11 @@ async fn is_agreed(
 ) -> Result<bool, Failure> {
     const SHOWN_MAX: usize = 20;
     if !io::stdin().is_terminal() || !console.is_stderr_terminal {
-        return Err(
-            Failure::new(Kind::Arguments, "nobody can be asked whether to delete")
-                .hint("say --yes"),
-        );
+        return Err(Failure::new(
+            Kind::Arguments,
+            "deletion needs a confirmation, and there is no terminal",
+        )
+        .hint("say --yes"));
     }
     for session in sessions.iter().take(SHOWN_MAX) {
         console.note(&line(session, store).await?);

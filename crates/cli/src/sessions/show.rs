@@ -157,7 +157,7 @@ impl SessionReport {
         let version = self.loaded.memory.as_ref();
         match (version, &self.loaded.adoption) {
             (Some(memory), Some(adoption)) => format!(
-                "version {} stands for the first {} (epoch {})",
+                "version {} represents the first {} (epoch {})",
                 memory.version,
                 words::counted(
                     usize::try_from(memory.covered_count).unwrap_or(usize::MAX),

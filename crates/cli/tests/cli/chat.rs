@@ -147,7 +147,7 @@ fn a_terminal_shows_the_whole_surface() {
     terminal.line("/compact");
     terminal.until_prompt_after("memory swapped in: ");
     terminal.line("/memory");
-    let text = terminal.until_prompt_after("stands for messages 1 to ");
+    let text = terminal.until_prompt_after("represents messages 1 to ");
     assert!(text.contains("The port is 8443."), "{text}");
     terminal.line("/undo");
     terminal.until_prompt_after("the last swap is taken back");

@@ -75,7 +75,7 @@ fn a_long_session_gets_a_memory_at_once_and_is_whole_behind_it() {
     );
     assert_eq!(shown["versions"].as_array().unwrap().len(), 1);
     let text = user.printed(&["sessions", "show"]);
-    assert!(text.contains("version 1 stands for the first"), "{text}");
+    assert!(text.contains("version 1 represents the first"), "{text}");
 
     // What is exported is read again, and is the same conversation.
     let copy = user.path("copy.jsonl");

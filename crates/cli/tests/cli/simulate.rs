@@ -188,7 +188,7 @@ fn a_recording_that_cannot_be_written_is_told_and_answers_go_on() {
     assert_eq!(code, Some(4));
     assert_eq!(
         told,
-        "warning: cannot write /dev/full: no space left on device; nothing more is recorded, answers go on\n\
+        "warning: cannot write /dev/full: no space left on device; recording stops, answers continue\n\
          error: the recording in /dev/full is not complete\n"
     );
 }
