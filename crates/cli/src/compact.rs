@@ -278,9 +278,9 @@ impl CompactionRequest<'_> {
             .model
             .as_deref()
             .or(conversation.model.as_deref());
-        let known = name.and_then(|name| {
-            let catalogue = self.catalogue.as_ref();
-            catalogue.unwrap_or_else(Catalogue::embedded).find(name)
+        let known = name.and_then(|name| match &self.catalogue {
+            Some(catalogue) => catalogue.find(name),
+            None => Catalogue::embedded().find(name),
         });
         let options = convert::Options {
             model: self.arguments.model.model.clone(),
