@@ -174,7 +174,7 @@ impl Folder {
             let is_handed_over = state.handed_over.as_ref() == Some(present);
             let memory = row.and_then(|row| Memory::from_json(&row.json).ok());
             let has_edit = memory.is_some_and(|memory| edit.apply(&memory, 0) == memory);
-            if !has_edit && !(is_given && is_handed_over) {
+            if !(has_edit || is_given && is_handed_over) {
                 // It is looked at again before the next request.
                 state.seen = None;
                 return Ok(());

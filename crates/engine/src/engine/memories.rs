@@ -235,9 +235,9 @@ impl Memories {
             Arc::make_mut(version).tokens = tokens;
         };
         self.ready.as_mut().map(recount_version);
-        self.draft
-            .as_mut()
-            .map(|draft| recount_version(&mut draft.version));
+        if let Some(draft) = &mut self.draft {
+            recount_version(&mut draft.version);
+        }
         if let Some(adopted) = &mut self.adopted {
             adopted.tokens = settings.counter.text(&adopted.text) as u64;
         }
