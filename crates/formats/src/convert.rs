@@ -1,4 +1,4 @@
-//! Writing requests: any conversation, from whatever source, in any of the wire formats.
+//! Writes requests: a conversation from any source in any of the wire formats.
 //!
 //! [`convert`] writes the whole conversation, [`request_with_memory`] a memory and the messages that it does not
 //! cover, [`to_jsonl`] a neutral list. What is written keeps to the providers' rules: every call is answered once,
@@ -82,8 +82,8 @@ pub fn convert(conversation: &Conversation, wire: Wire, options: &Options) -> Co
     write(conversation, None, wire, options)
 }
 
-/// Writes a request in which `memory` stands for the messages before `cut`: first message of the user's, then the
-/// tail as it is.
+/// Writes a request in which `memory` replaces the messages before `cut`: a first user message, then the tail
+/// unchanged.
 ///
 /// `memory` is taken as it is; its delimiters are the caller's. Instructions of the operator (system messages) before
 /// the cut stay. A `cut` beyond the end covers everything. Use [`throughline_transcript::cut`] to find a cut that parts nothing:
@@ -244,7 +244,7 @@ fn own(
         && body
             .field(list)
             .is_some_and(|list| list.kind() == Kind::String);
-    // The last messages are the tail, untouched: then only what stands before it is written.
+    // The last messages are the tail, unchanged: then only the part before it is written.
     let kept = count - cut;
     let is_tail_whole = is_list_whole
         && out.len() >= kept

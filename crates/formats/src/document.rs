@@ -13,13 +13,13 @@ use crate::source::{ReadError, Skipped, SourceText};
 pub(crate) struct Document {
     text: ByteString,
     tape: Tape,
-    /// What stands behind the part that is whole.
+    /// The unreadable text behind the complete part.
     pub(crate) skipped: Vec<Skipped>,
     /// Whether another array or object follows a document that is whole.
     pub(crate) is_followed: bool,
 }
 
-/// How many times its own length may be read of what stands behind a break, to find elements in it.
+/// Limit of the search for elements behind a break: the bytes read are at most this multiple of the bytes there.
 const SEARCH_TIMES_MAX: usize = 4;
 
 impl Document {

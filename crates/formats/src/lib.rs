@@ -1,4 +1,4 @@
-//! Session files of other programs: read from whatever format they have, and written as requests.
+//! Reads session files of other programs in any supported format and writes them as requests.
 //!
 //! A source is a text in one of the formats of [`ALL`]: the session file of a coding agent, the export of a chat
 //! program, a transcript in plain text, a request body. [`read::read`] detects the format and returns the
@@ -13,7 +13,7 @@
 //! | read a file of any format | [`read::read`] |
 //! | add a format | [`Format`] |
 //! | write a request | [`convert`] |
-//! | read JSONL files in whatever state they are | [`lines`] |
+//! | read damaged JSONL files | [`lines`] |
 //!
 //! # What it does not do
 //!

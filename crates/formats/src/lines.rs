@@ -1,8 +1,8 @@
-//! Records of a JSONL file: one JSON value a line, whatever state the file is in.
+//! Records of a JSONL file: one JSON value a line. Damaged files are read too.
 //!
-//! A bad line never ends the reading. What cannot be read is put into [`Lines::skipped`], and what stands behind it is
-//! looked for: a record that was glued to a torn one (the writer died in the middle of a line, the next one appended)
-//! is found again, also on the same line.
+//! A bad line never ends the reading. Unreadable text is reported in [`Lines::skipped`], and the reader searches for
+//! records after it: a record that was appended to a torn one (the writer died in the middle of a line) is found, even
+//! on the same line.
 //!
 //! ```
 //! use throughline_transcript::conversation::SourceText;
@@ -38,7 +38,7 @@ pub struct Lines<'a> {
     source: &'a ByteString,
     opaque: &'a [&'a str],
     tape: Tape,
-    /// Where to go on reading.
+    /// Where to continue reading.
     at: usize,
     /// Where the line of `at` ends.
     line_end: usize,

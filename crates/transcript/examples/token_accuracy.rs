@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             } {
                 if let Ok(raw) = Raw::parse(line) {
                     is_json = true;
-                    texts.push(("JSON as it stands", line.to_owned()));
+                    texts.push(("raw JSON", line.to_owned()));
                     strings(&raw, &mut texts);
                 }
             }

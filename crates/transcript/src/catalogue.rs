@@ -5,7 +5,7 @@
 //! come from and how sure they are. Which window counts for a request, when user, catalogue and provider disagree, is
 //! decided in [`window`](crate::window).
 //!
-//! Nothing here asks a provider: whoever can should prefer the provider's own list of models.
+//! Nothing here asks a provider. A caller that can ask should prefer the provider's own list of models.
 //!
 //! ```
 //! use throughline_transcript::catalogue::Catalogue;
@@ -140,7 +140,7 @@ pub struct CacheRules {
     pub kind: CacheKind,
     /// Shortest prefix that is cached, tokens.
     pub min_tokens: Option<u64>,
-    /// Prefixes are cached in steps of so many tokens; 1 where they are exact.
+    /// Step size of cached prefixes, tokens; 1 if they are exact.
     pub step_tokens: u64,
     /// Most markers in one request.
     pub markers_max: Option<u32>,
@@ -180,7 +180,7 @@ pub struct Abilities {
     pub prefill: Option<bool>,
     /// Whether the signature of a thinking block is bound to everything before it.
     pub binds_thinking_to_prefix: Option<bool>,
-    /// Whether `system` messages may stand between the others.
+    /// Whether `system` messages are allowed between the others.
     pub mid_conversation_system: Option<bool>,
     /// Whether temperature and the like may differ from their defaults.
     pub sampling: Option<bool>,

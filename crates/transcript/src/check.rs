@@ -2,8 +2,8 @@
 //!
 //! [`check`] walks a body once and reports every rule of the provider that it breaks, each as a [`Finding`] with a
 //! stable code, the path of the place and a sentence that says what to do. An error means that the provider answers
-//! with a 4xx; a warning, that it may (the rule hangs on the model, the version or the platform, and these are not
-//! known) or that the body does not mean what its writer probably thinks.
+//! with a 4xx; a warning, that it may (the rule depends on the model, the version or the platform, and these are
+//! unknown) or that the body does not mean what its writer probably intends.
 //!
 //! What a body alone cannot tell is not checked: whether a signature is genuine, whether a thinking block was changed
 //! since the model wrote it, whether the prompt fits the window. Fields and block types that are not known here are
@@ -72,12 +72,12 @@ pub struct Finding {
     pub source: &'static str,
 }
 
-/// What is known beside the body. Rules that hang on something unknown only warn.
+/// What is known beside the body. Rules that depend on something unknown only warn.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CheckOptions<'a> {
     /// The model that the request goes to, from the [catalogue](crate::catalogue::Catalogue).
     pub model: Option<&'a Model>,
-    /// The `anthropic-version` header. A field of that name in the body (Bedrock, Vertex) stands in for it.
+    /// The `anthropic-version` header. A field of that name in the body (Bedrock, Vertex) replaces it.
     pub anthropic_version: Option<&'a str>,
     /// The beta names of the `anthropic-beta` header, if the headers are known.
     pub betas: Option<&'a [&'a str]>,

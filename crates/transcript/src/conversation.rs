@@ -16,7 +16,7 @@ pub struct Conversation {
     pub model: Option<String>,
     /// Folder that the tool worked in.
     pub cwd: Option<String>,
-    /// System prompt, where it stands apart from the messages.
+    /// System prompt, if it is separate from the messages.
     pub system: Vec<Block>,
     /// Tool definitions: a JSON array, as written.
     pub tools: Option<Raw>,
@@ -33,9 +33,9 @@ pub struct Conversation {
 /// Where the source's own tool compacted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactionMark {
-    /// Index of the message that stands for what was compacted, or of the first message after it.
+    /// Index of the message that replaces the compacted part, or of the first message after it.
     pub before_message: usize,
-    /// Context size before, tokens, where the source tells.
+    /// Context size before the compaction, tokens, if the source states it.
     pub tokens_before: Option<u64>,
     /// `auto`, `manual` or what the source calls the trigger.
     pub trigger: Option<String>,

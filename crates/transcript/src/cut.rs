@@ -2,7 +2,7 @@
 //!
 //! A cut is an index into the messages: `messages[..cut]` are covered, `messages[cut..]` are the tail. It is legal if
 //!
-//! * no call stands on one side with its result on the other, so that a batch of parallel calls stays whole;
+//! * a cut never separates a call from its result, so that a batch of parallel calls stays whole;
 //! * no call that still runs is covered;
 //! * a message that is reasoning only is not parted from the message after it;
 //! * the tail does not begin with a system message (nor, where asked, with anything but a user message);
@@ -59,9 +59,9 @@ impl Default for Rules {
 /// How much of the end of a conversation is to be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tail {
-    /// At least so many messages.
+    /// At least this number of messages.
     Messages(usize),
-    /// At most so many tokens, as far as legal cuts allow.
+    /// At most this number of tokens, as far as legal cuts allow.
     Tokens(usize),
 }
 
@@ -75,8 +75,8 @@ pub fn legal_cuts(messages: &[Message]) -> Vec<usize> {
     legal_cuts_by(messages, Rules::default())
 }
 
-/// All legal cuts, rising. 0 (nothing is covered) is always among them. Takes time linear in the number of blocks,
-/// whatever the history looks like.
+/// All legal cuts in ascending order. 0 (nothing is covered) is always among them. Takes time linear in the number of
+/// blocks for every history.
 #[must_use]
 pub fn legal_cuts_by(messages: &[Message], rules: Rules) -> Vec<usize> {
     let pairs = Pairs::of(messages);
@@ -116,7 +116,7 @@ pub fn legal_cuts_by(messages: &[Message], rules: Rules) -> Vec<usize> {
 /// is called only for [`Tail::Tokens`].
 ///
 /// Messages are a lower bound: if the cut falls into a batch, the whole batch is kept. Tokens are an upper bound, but
-/// the latest request and what still runs stay in the tail whatever they count.
+/// the latest request and calls that still run stay in the tail regardless of their size.
 pub fn cut_for_tail(
     messages: &[Message],
     tail: Tail,
@@ -210,8 +210,8 @@ impl Pairs {
     fn of(messages: &[Message]) -> Self {
         let mut spans = Vec::new();
         let mut calls: Vec<Call> = Vec::new();
-        // Ids are not always unique: some servers count them anew in each turn. A result belongs to the last call
-        // with its id.
+        // Ids are not always unique: some servers restart their numbering in each turn. A result belongs to the last
+        // call with its id.
         let mut latest: HashMap<&ByteString, usize> = HashMap::new();
         let mut orphans: HashMap<&ByteString, usize> = HashMap::new();
         let mut by_call: Vec<&ByteString> = Vec::new();
@@ -272,7 +272,8 @@ impl Pairs {
     }
 }
 
-/// The first message of the newest batch of calls, if a call of it has no result and the talk has not long gone on.
+/// The first message of the newest batch of calls, if one of its calls has no result and the conversation has not moved
+/// on since.
 fn pending(messages: &[Message], calls: &[Call]) -> Option<usize> {
     let newest = calls.last()?.message;
     // A batch can be spread over messages that follow each other: Responses has an item for each call.

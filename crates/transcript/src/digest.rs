@@ -115,7 +115,7 @@ pub fn prefix_digests(messages: &[Message]) -> Vec<Digest> {
         .collect()
 }
 
-/// Fields that change from one request to the next without changing what is said.
+/// Fields that change from one request to the next without changing the content.
 const VOLATILE: [&str; 4] = [
     "cache_control",
     "status",
@@ -203,7 +203,7 @@ impl Hasher {
                 self.tag(b'r');
             }
             content => {
-                // The signature, the data, whatever is not known here: all of it counts.
+                // The signature, the data, unknown fields: all of it counts.
                 self.tag(match content {
                     Content::Thinking(_) => b'H',
                     Content::ToolResult(_) => b'S',

@@ -72,7 +72,7 @@ pub enum JsonErrorKind {
     /// The text ends inside a value.
     #[error("the JSON value ends early")]
     UnexpectedEnd,
-    /// A character that cannot stand there.
+    /// A character that is not allowed at its position.
     #[error("unexpected character")]
     UnexpectedCharacter,
     /// A control character or a wrong escape in a string.
@@ -84,7 +84,7 @@ pub enum JsonErrorKind {
     /// More than [`NESTING_MAX`] levels.
     #[error("nested deeper than {NESTING_MAX} levels")]
     TooDeep,
-    /// Something stands after the value.
+    /// Text follows the value.
     #[error("more text after the JSON value")]
     TrailingText,
 }
@@ -167,7 +167,7 @@ impl Raw {
         kind_of(&self.0)
     }
 
-    /// The fields of an object in the order in which they stand; nothing for another kind of value.
+    /// The fields of an object in source order; empty for any other kind of value.
     #[must_use]
     pub fn object(&self) -> Fields<'_> {
         Fields(Members::new(&self.0, b'{'))

@@ -1,7 +1,7 @@
 //! Messages and blocks: typed views of slices.
 //!
-//! A [`Message`] is the same thing whatever tool wrote it down. What a reader needs is typed ([`Content`]); what the
-//! source said beyond that is still there in [`Block::raw`] and [`Message::raw`], byte for byte.
+//! A [`Message`] has the same form for every source. What a reader needs is typed ([`Content`]); everything else in the
+//! source is kept byte for byte in [`Block::raw`] and [`Message::raw`].
 
 use bytestring::ByteString;
 
@@ -27,9 +27,9 @@ pub enum Author {
     /// The one that the role names.
     #[default]
     Role,
-    /// The client put it in: environment, project rules, reminders, notices of hooks and commands.
+    /// The client inserted it: environment, project rules, reminders, notices of hooks and commands.
     Client,
-    /// A compaction wrote it: it stands for earlier messages.
+    /// A compaction wrote it: it replaces earlier messages.
     Compaction,
 }
 
@@ -42,9 +42,9 @@ pub struct Message {
     pub author: Author,
     /// Its content blocks, in order.
     pub blocks: Vec<Block>,
-    /// The message as it was written, where the source has it in one piece.
+    /// The message as written, if the source has it in one piece.
     pub raw: Option<Raw>,
-    /// Where it stands in the source.
+    /// Its position in the source.
     pub position: Position,
     /// The source's id for it.
     pub id: Option<ByteString>,
@@ -54,7 +54,7 @@ pub struct Message {
     pub usage: Option<Usage>,
 }
 
-/// Where in a source something stands.
+/// A position in a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
     /// Line, counted from 1; 0 where the source has no lines to speak of.
@@ -129,11 +129,11 @@ pub struct ToolResult {
 /// A picture or document.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Media {
-    /// MIME type, where it is given.
+    /// MIME type, if the source states it.
     pub media_type: Option<ByteString>,
-    /// Size of the data in bytes (decoded), where the data stands in the source.
+    /// Size of the decoded data, bytes, if the source contains it.
     pub data_bytes: Option<usize>,
-    /// Address, file id or title, where there is one.
+    /// URL, file id or title, if there is one.
     pub name: Option<ByteString>,
 }
 

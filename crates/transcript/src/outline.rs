@@ -3,8 +3,8 @@
 //! A body of a long conversation is megabytes, and all of it but the end was there in the request before. A [`Reader`]
 //! walks the list of messages: an element whose bytes are known is passed over by its length, without a look at its
 //! grammar ([`Reader::skip`]); any other is walked and checked ([`Reader::next`]). At the end, [`Reader::finish`] gives
-//! the [`Outline`]: the fields of the request, and where in the body its messages stand, so that some of them can be
-//! replaced and everything else stays the bytes that the client sent ([`Outline::replaced`]).
+//! the [`Outline`]: the fields of the request and the positions of its messages in the body. [`Outline::replaced`]
+//! replaces some of the messages and keeps every other byte that the client sent.
 //!
 //! ```
 //! use throughline_transcript::outline::Reader;
@@ -55,8 +55,8 @@ pub enum OutlineError {
         /// Name of the field.
         name: &'static str,
     },
-    /// A field that must be there once stands there twice.
-    #[error("the field {name:?} stands there twice")]
+    /// A field that must be unique occurs twice.
+    #[error("the field {name:?} occurs twice")]
     Twice {
         /// Name of the field.
         name: &'static str,
@@ -66,7 +66,7 @@ pub enum OutlineError {
     TooManyFields,
 }
 
-/// Where a message stands in the body, bytes.
+/// The position of a message in the body, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Its first byte.
@@ -75,7 +75,7 @@ pub struct Span {
     pub end: usize,
 }
 
-/// What stands in a body in the place of a message.
+/// What replaces a message in a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// The message itself.
@@ -428,8 +428,8 @@ impl Outline {
         false
     }
 
-    /// The body with other messages: `lead`, `inserted`, `rest`. Messages that are kept one after the other are taken
-    /// with what stands between them, so that they are the bytes that the client sent; so is everything outside of the
+    /// The body with other messages: `lead`, `inserted`, `rest`. Adjacent messages that are kept are copied together
+    /// with the bytes between them, so that they are the bytes that the client sent; so is everything outside of the
     /// list.
     #[must_use]
     pub fn replaced(&self, lead: &[Span], inserted: &[&str], rest: &[Piece]) -> String {
@@ -463,7 +463,7 @@ impl Outline {
                     let (mut count, mut last) = (1, *first);
                     while let Some(Piece::Kept(next)) = rest.get(at + count) {
                         let between = body.get(last.end..next.start).unwrap_or_default();
-                        // A message that is left out stands between them.
+                        // A message that is left out lies between them.
                         if !between
                             .bytes()
                             .all(|b| b == b',' || b.is_ascii_whitespace())
@@ -477,7 +477,7 @@ impl Outline {
                 }
             }
         }
-        // What stands between the last message and the bracket says nothing.
+        // The bytes between the last message and the bracket carry no meaning.
         out.push_str(body.get(self.list.end..).unwrap_or_default());
         out
     }

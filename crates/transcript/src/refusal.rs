@@ -112,7 +112,7 @@ fn classify_success(answer: &Answer<'_>) -> Class {
     }
 }
 
-/// What an error body says, wherever it stands in it.
+/// The parts of an error body, at any depth.
 #[derive(Default)]
 struct ErrorBody {
     /// In lower case.
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_no_errors_whatever_they_say() {
+    fn answers_are_not_errors_even_if_they_mention_them() {
         let answer = |stop_reason, prompt_tokens, estimated_tokens| {
             classify(&Answer {
                 status: 200,

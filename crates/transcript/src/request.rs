@@ -2,9 +2,9 @@
 //!
 //! A [`Frame`] is everything of a request but its messages: model, system prompt, tools, settings. [`Frame::compose`]
 //! writes a body of the frame, at most one memory, and messages as they are. The list of messages is the last field,
-//! and nothing but what is given goes into a body, so that as long as frame and memory stay, each request is a byte
-//! prefix of the next one (cache markers and the closing brackets aside). [`message`] makes the messages that a
-//! session adds by itself.
+//! and a body contains nothing but its inputs. As long as frame and memory stay the same, each request is therefore a
+//! byte prefix of the next one (except for cache markers and the closing brackets). [`message`] makes the messages that
+//! a session adds.
 //!
 //! Bodies that a client made are not composed but spliced: see [`crate::splice`]. Nothing is checked here: that is
 //! [`crate::check`].
@@ -58,7 +58,7 @@ pub enum CacheTtl {
     Hour1,
 }
 
-/// Where a memory stands in a request.
+/// The place of a memory in a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MemoryPlace {
     /// As the first message of the user.

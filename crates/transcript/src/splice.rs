@@ -138,7 +138,7 @@ impl Splice {
         Ok(self)
     }
 
-    /// Removes a field of an object found in the text, as often as it stands there, with the comma beside it.
+    /// Removes every occurrence of a field from an object found in the text, with the adjacent comma.
     ///
     /// # Errors
     /// [`SpliceError::NotAnObject`] and [`SpliceError::NotPart`] for something else.
@@ -215,7 +215,7 @@ impl Splice {
         if edits.is_empty() {
             return Ok(self.text.as_bytestring().clone());
         }
-        // Stable, so that what is inserted at one place stands in the order in which it was asked for.
+        // The sort is stable, so insertions at the same place keep the order in which they were requested.
         edits.sort_by_key(|(range, _)| (range.start, range.end));
         let text = self.text.as_str();
         let added: usize = edits.iter().map(|(_, with)| with.len()).sum();
@@ -348,7 +348,7 @@ impl ArrayChange {
         if self.dropped > 0 || !self.first.is_empty() {
             let mut text = join(&self.first);
             match first_kept {
-                // What stands before the first element stays where nothing goes.
+                // The text before the first element stays if nothing is removed there.
                 Some(kept) => {
                     if !text.is_empty() {
                         text.push(',');
@@ -378,7 +378,7 @@ fn push(
     edits.push((start + range.start..start + range.end, with));
 }
 
-/// Where `part` stands in `whole`, if it is a slice of it: told from the addresses, as slices share their bytes.
+/// The range of `part` in `whole`, if it is a slice of it. Slices share their bytes, so the addresses tell.
 fn range_in(whole: &Raw, part: &Raw) -> Option<Range<usize>> {
     let start = part
         .as_str()

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// What stands behind a text that was cut off.
+/// The mark after a text that was cut off.
 pub const MARK: char = '…';
 
 /// At most `max` bytes of the beginning of `text`, and a `…` behind them if there was more.

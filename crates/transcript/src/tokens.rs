@@ -9,10 +9,10 @@
 //! (words, numbers, signs, white space, other scripts), and what each run costs is added up and corrected by a sample
 //! that is split exactly. Prose, code, JSON and other scripts thus each get what they take, without a guess at the kind
 //! of text. A factor for the family makes the model's tokens of it; it follows from what is known: `o200k_base` gives
-//! 15 to 22 % fewer tokens than Claude up to 4.6, and 27 to 40 % fewer than Claude from 4.7 on. How close all this comes
-//! stands in `docs/benchmarks.md`.
+//! 15 to 22 % fewer tokens than Claude up to 4.6, and 27 to 40 % fewer than Claude from 4.7 on. `docs/benchmarks.md` has
+//! the measured accuracy.
 //!
-//! What is not text is not counted as text: an image costs a flat allowance whatever the length of its base64.
+//! Only text is counted as text: an image costs a flat allowance regardless of the length of its base64.
 //!
 //! ```
 //! use throughline_transcript::tokens::Counter;
@@ -188,14 +188,15 @@ fn tokens_of(thousandths: u64) -> usize {
 /// errors of the scan to even out, and they cost little.
 const EXACT_BYTES_MAX: usize = 512;
 
-/// Of longer texts at least so many bytes, and a sixteenth, are split exactly to correct the scan of the whole.
+/// Minimum sample of a longer text, bytes. At least this much of it, and at least a sixteenth, is split exactly to
+/// correct the scan of the whole.
 const SAMPLE_BYTES_MIN: usize = 512;
 
 /// Length of one piece of the sample, bytes.
 const PIECE_BYTES: usize = 256;
 
-/// A text of which more than one character in so many bytes is of another script than Latin is split exactly: what such
-/// characters take depends on the words, so that a sample says little about the rest.
+/// A text with more than one non-Latin character per this number of bytes is split exactly: the tokens of such
+/// characters depend on the words, so a sample says little about the rest.
 const OTHER_SCRIPT_SHARE: u64 = 20;
 
 /// Tokens of a long text in thousandths: those of the scan, times what pieces spread over the text really take against

@@ -61,7 +61,7 @@ impl Reported {
 
     /// Reads `usage` of Anthropic Messages.
     ///
-    /// The three input counts do not overlap, `cache_creation` splits a count that stands beside it, and with
+    /// The three input counts do not overlap, `cache_creation` splits the count beside it, and with
     /// `iterations` the top-level counts are sums: then the last `message` (or `fallback_message`) iteration tells
     /// the window, and `compaction` iterations are billed on top.
     #[must_use]

@@ -7,10 +7,10 @@ use std::fmt;
 
 use crate::catalogue::{Catalogue, WINDOW_MAX};
 
-/// What is assumed when nobody says anything, tokens. Too small a window only compacts too early.
+/// The window that is assumed if nothing states one, tokens. Too small a window only compacts too early.
 pub const WINDOW_DEFAULT: u64 = 32_768;
 
-/// What `[1m]` and the beta header of the same meaning stand for, tokens.
+/// The window that `[1m]` and the equivalent beta header request, tokens.
 const WINDOW_LONG: u64 = 1_000_000;
 
 /// The window of a request.
@@ -234,7 +234,7 @@ mod tests {
             Refusal,
             Some("refused"),
         );
-        // A higher number does not widen what somebody has stated, only what nobody has.
+        // A higher number does not widen a stated window, only an assumed one.
         check(
             refused(with("claude-x-4", 120_000), Some(200_000)),
             120_000,

@@ -80,7 +80,7 @@ impl<'a> Writer<'a, '_> {
         }
     }
 
-    /// A signed compaction block stands first in the first message, which is the assistant's.
+    /// Whether the first message is the assistant's and begins with a signed compaction block.
     fn begins_with_compaction(&self, draft: &Draft<'_>) -> bool {
         !self.options.drop_sealed
             && draft.turns.first().is_some_and(|turn| {

@@ -1,7 +1,7 @@
 //! A conversation put in order: every call answered right after the message that makes it, once, and by one result.
 //!
-//! Nothing is written here. A [`Draft`] points at the blocks of the conversation and says what was changed, so that a
-//! writer can take what is unchanged as it stands.
+//! Nothing is written here. A [`Draft`] points at the blocks of the conversation and records the changes, so that a
+//! writer can copy unchanged blocks.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -11,11 +11,11 @@ use throughline_transcript::message::{
 
 use super::losses::Losses;
 
-/// What is said where a call has no result: neither that it worked nor that it did not.
+/// The result of a call that has none: it claims neither success nor failure.
 const NO_RESULT: &str = "No result of this call was recorded. Whether it took effect is not known.";
-/// What stands before the text of a result whose call is not in the conversation.
+/// Precedes the text of a result whose call is not in the conversation.
 const ORPHAN_RESULT: &str = "Result of a tool call that is not part of this conversation:\n";
-/// What stands before a readable compaction where the wire format has no block for it.
+/// Precedes a readable compaction if the wire format has no block for it.
 const EARLIER: &str = "Summary of the conversation before this point:\n\n";
 
 /// What to do with results whose call is not there.
@@ -23,7 +23,7 @@ const EARLIER: &str = "Summary of the conversation before this point:\n\n";
 pub(super) enum Orphans {
     /// Keep their text as text.
     ToText,
-    /// Leave them out: a memory stands for them.
+    /// Leave them out: a memory replaces them.
     Drop,
 }
 
@@ -31,7 +31,7 @@ pub(super) enum Orphans {
 pub(super) enum Entry<'a> {
     /// A message of the conversation, with its index.
     Message(usize, &'a Message),
-    /// The memory that stands for the messages before the next.
+    /// The memory that replaces the messages before the next one.
     Memory(&'a str),
 }
 
@@ -97,7 +97,7 @@ impl Part<'_> {
     /// What is said in place of a missing result.
     pub(super) const NO_RESULT: &'static str = NO_RESULT;
 
-    /// Where in the conversation it stands, for order.
+    /// Its position in the conversation, as a sort key.
     fn order(&self) -> (usize, usize) {
         self.from.unwrap_or((usize::MAX, usize::MAX))
     }

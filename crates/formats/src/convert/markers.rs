@@ -105,7 +105,7 @@ pub(super) fn settle(
     }
 }
 
-/// How long the memory's marker may hold: long markers must not stand behind short ones.
+/// The lifetime that the memory's marker may have: long markers must not follow short ones.
 fn lane(wanted: CacheTtl, before: &[Marker], after: &[Marker]) -> Option<CacheTtl> {
     let is_short_before = before.iter().any(|marker| marker.ttl == CacheTtl::Minutes5);
     let is_long_after = after.iter().any(|marker| marker.ttl == CacheTtl::Hour1);

@@ -126,7 +126,7 @@ fn is_base64(data: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/')
 }
 
-/// What stands in the place of a picture or document that cannot be sent.
+/// The text that replaces a picture or document that cannot be sent.
 pub(super) fn placeholder(block: &Block) -> String {
     let (word, media) = match &block.content {
         Content::Image(media) => ("image", media),

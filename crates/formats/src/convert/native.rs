@@ -7,8 +7,8 @@ use throughline_transcript::json::{Kind, Raw};
 use throughline_transcript::message::{Message, Role};
 use throughline_transcript::wire::Wire;
 
-/// The text with which the message stands in a request of the wire format, if that is what its source says. With
-/// `is_own` it comes from a body of that format, and fields that are not known here stay.
+/// The text of the message in a request of the wire format, if its source already has that form. With `is_own` it
+/// comes from a body of that format, and unknown fields stay.
 pub(super) fn text(message: &Message, wire: Wire, is_own: bool) -> Option<Cow<'_, str>> {
     let raw = message.raw.as_ref()?;
     // Importers may have put more into a message than its source says, or the caller may have changed it.

@@ -77,7 +77,7 @@ impl<'a> Writer<'a, '_> {
             self.lose_message(parts);
             return;
         }
-        // One text stands as a string, as most clients write it and as every server reads it.
+        // A single text is written as a string: most clients do so, and every server reads it.
         let content = if is_text_only && (texts.len() == 1 || self.options.strict_alternation) {
             quoted(&joined(&texts))
         } else {

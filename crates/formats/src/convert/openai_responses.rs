@@ -53,7 +53,7 @@ impl<'a> Writer<'a, '_> {
         self.drop_lone_reasoning();
     }
 
-    /// Leaves out reasoning that does not stand before what it led to: the provider refuses it.
+    /// Removes reasoning that is not followed by what it led to: the provider refuses it.
     fn drop_lone_reasoning(&mut self) {
         let mut leads_somewhere = false;
         let mut is_kept: Vec<bool> = Vec::with_capacity(self.out.len());
@@ -180,8 +180,8 @@ impl<'a> Writer<'a, '_> {
         Some(object(&[("type", &quoted(kind)), ("text", &quoted(&text))]))
     }
 
-    /// The item without an id that must not stand: one that was used before, or one by which the provider would miss
-    /// the reasoning that was left out. `None` if the item is nothing without its id.
+    /// The item without an id that is not allowed: one that was used before, or one that would make the provider look
+    /// for reasoning that was left out. `None` if the item means nothing without its id.
     fn with_free_id(
         &mut self,
         index: usize,

@@ -376,7 +376,7 @@ fn half_characters_are_mended() {
 }
 
 #[test]
-fn what_importers_read_is_written_anew() {
+fn imported_messages_are_rewritten() {
     let call = Block::new(Content::ToolCall(ToolCall {
         id: "".into(),
         name: "edit".into(),

@@ -49,7 +49,7 @@ impl<'a> Writer<'a, '_> {
         })
     }
 
-    /// The message that the run is, if it is the whole of it and can be taken as it stands.
+    /// The message that the run consists of, if the run is all of it and the message can be copied unchanged.
     pub(super) fn whole(
         &self,
         run: &[Part<'a>],
@@ -68,7 +68,7 @@ impl<'a> Writer<'a, '_> {
         native::text(message, self.wire, self.is_own).map(|text| (index, text))
     }
 
-    /// Whether the blocks stand in a message of the role that Anthropic wants them in, server tools with both halves.
+    /// Whether the blocks are in a message of the role that Anthropic requires, server tools with both halves.
     fn is_in_place(
         &self,
         run: &[Part<'a>],
@@ -93,7 +93,7 @@ impl<'a> Writer<'a, '_> {
         })
     }
 
-    /// Whether the part is the last of a request that goes on with what the provider has not finished.
+    /// Whether the part is the last of a request that continues an unfinished answer of the provider.
     fn is_paused(&self, part: &Part<'_>) -> bool {
         let What::Block(Content::ToolCall(call)) = &part.what else {
             return false;
@@ -115,7 +115,7 @@ impl<'a> Writer<'a, '_> {
             && is_defined()
     }
 
-    /// Takes the runs as they stand, if all of them can be.
+    /// Copies the runs unchanged, if all of them can be.
     pub(super) fn take_whole(&mut self, parts: &[Part<'a>], speaker: Speaker) -> bool {
         let count = Self::runs(parts).count();
         if count > 1 && self.options.strict_alternation {
@@ -172,7 +172,7 @@ impl<'a> Writer<'a, '_> {
         }
     }
 
-    /// Whether the block can go as it stands.
+    /// Whether the block can be copied unchanged.
     fn is_kept(&self, part: &Part<'_>) -> bool {
         let is_block = part
             .block
@@ -209,13 +209,12 @@ impl<'a> Writer<'a, '_> {
         }
     }
 
-    /// Whether anything will stand in the request for the part.
+    /// Whether the request will contain anything for the part.
     pub(super) fn is_said(&self, speaker: Speaker, part: &Part<'_>) -> bool {
-        // Of what a Chat message has no block for, only what the user brought goes as it stands.
-        let goes_as_it_stands = self.wire != Wire::OpenAiChat
+        // Of the blocks that a Chat message cannot express, only the user's are copied unchanged.
+        let is_copied = self.wire != Wire::OpenAiChat
             || (speaker == Speaker::User && matches!(part.what, What::Block(Content::Other(_))));
-        let is_native =
-            || goes_as_it_stands && native_block(part, self.wire, self.is_own).is_some();
+        let is_native = || is_copied && native_block(part, self.wire, self.is_own).is_some();
         match &part.what {
             What::Text(text) => !text.trim().is_empty(),
             What::Block(content) => match content {
@@ -272,7 +271,7 @@ impl<'a> Writer<'a, '_> {
         );
     }
 
-    /// What a block becomes where only text can stand: a tool that the provider ran, a compaction.
+    /// A block as text where only text is allowed: a tool that the provider ran, a compaction.
     pub(super) fn in_words(&mut self, part: &Part<'_>) -> Option<String> {
         let content = match &part.what {
             What::Block(content) => content,
@@ -295,7 +294,7 @@ impl<'a> Writer<'a, '_> {
                 self.losses.note(
                     "sealed-compaction",
                     index,
-                    "a compaction that only its provider can read was left out, and with it what it stands for",
+                    "a compaction that only its provider can read was left out, and with it the messages that it replaces",
                 );
                 None
             }
@@ -303,7 +302,7 @@ impl<'a> Writer<'a, '_> {
                 self.losses.note(
                     "media",
                     index,
-                    "a picture or document could not be carried over; a note stands in its place",
+                    "a picture or document could not be carried over; a note replaces it",
                 );
                 part.block.map(media::placeholder)
             }
@@ -389,7 +388,7 @@ fn is_textless(kind: &str) -> bool {
     )
 }
 
-/// The raw text of a block that may go into a message that is written anew.
+/// The raw text of a block that may be copied into a rewritten message.
 pub(super) fn native_block(part: &Part<'_>, wire: Wire, is_own: bool) -> Option<Raw> {
     part.from?;
     if matches!(&part.what, What::Block(Content::Other(kind)) if is_textless(kind)) {

@@ -4,8 +4,8 @@
 //! everything else is the model's, or before the first line of the user what aider printed without its mark. Headings and quotes in an answer look the same as aider's own marks, so code fences
 //! are followed, and a quote is told from the console by the line break that aider puts behind its own lines.
 //!
-//! What the console says is the result of a tool without a call, except for `Applied edit to ...`: that is given as a
-//! call of the tool `edit` with its result. Sessions in which nobody said anything are left out.
+//! Console output becomes the result of a tool without a call, except for `Applied edit to ...`: that becomes a call
+//! of the tool `edit` with its result. Sessions without messages are left out.
 
 mod scan;
 
@@ -240,7 +240,7 @@ fn unprefixed(source: &ByteString, lines: &str, prefix: &str) -> ByteString {
     text.into()
 }
 
-/// Whether a "user" text is not addressed to the model: a command of aider, or what aider sends by itself after an
+/// Whether a "user" text was not written for the model: a command of aider, or what aider sends automatically after an
 /// answer that broke something.
 fn is_clients(text: &str) -> bool {
     const REQUESTS: [&str; 5] = ["/ask ", "/code ", "/architect ", "/context ", "/help "];

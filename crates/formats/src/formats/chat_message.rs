@@ -9,7 +9,7 @@ use throughline_transcript::message::{
     Block, Content, Media, Message, Role, ToolCall, ToolInput, ToolResult,
 };
 
-/// The role that `name` stands for, in the words of the chat formats. `None` if it is none of them.
+/// The role that `name` means in the chat formats. `None` if it is no role of theirs.
 pub(crate) fn role(name: &str) -> Option<Role> {
     Some(match name {
         "system" | "developer" => Role::System,

@@ -1,8 +1,8 @@
 //! ChatGPT's data export, `conversations.json`: each conversation a tree of messages, of which the branch that ends in
 //! `current_node` is the one that the user saw last.
 //!
-//! A message to a recipient other than `all` is a tool call; what the tool says next is its result. The calls have no
-//! ids of their own in the source, so the id of the calling message stands for them. Older exports have a flat list.
+//! A message to a recipient other than `all` is a tool call; the tool's next message is its result. Calls have no ids
+//! in the source, so the id of the calling message is used. Older exports have a flat list.
 
 use std::collections::HashMap;
 

@@ -1,6 +1,6 @@
 //! Claude.ai's data export, `conversations.json`.
 //!
-//! An answer that uses tools stands there as one message with calls and results in it; it is split at the results, as
+//! An answer that uses tools is one message with calls and results in it; it is split at the results, as
 //! the model exchanged it. Text that was extracted from attached files is given before the message it came with, as the
 //! client's.
 

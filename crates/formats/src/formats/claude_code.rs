@@ -1,9 +1,9 @@
 //! Claude Code session files: JSONL, one line for each content block.
 //!
 //! The file is a log, not a list of messages. Lines form a tree by `parentUuid`; one response of the model is spread
-//! over several lines that all repeat its usage; results of parallel calls hang on side branches; lines of hooks sit in
-//! the middle of the chain; sub-agents write into the same file. [`record`] reads one line, [`history`] puts the
-//! conversations together.
+//! over several lines that all repeat its usage; results of parallel calls are on side branches; lines of hooks are in
+//! the middle of the chain; sub-agents write into the same file. [`record`] reads one line, [`history`] assembles the
+//! conversations.
 //!
 //! A compaction of the tool itself starts a new root. For the model the history begins there; here it does not: all
 //! original messages are kept, and a [`CompactionMark`](crate::conversation::CompactionMark) says where it was.

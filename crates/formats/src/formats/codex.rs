@@ -117,7 +117,7 @@ impl Rollout {
                 }
                 true
             }
-            // World states, token records and whatever came later.
+            // World states, token records and kinds of newer versions.
             (Some(_), Some(_)) => true,
             (Some(_), None) => item::is_item(record) && self.add_item(record, &place),
             (None, None) if record.field("instructions").is_some() => self.add_head(record),

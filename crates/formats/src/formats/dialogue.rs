@@ -18,8 +18,8 @@ use crate::source::{ReadError, Source, SourceText};
 
 pub(crate) struct Dialogue;
 
-/// The first mark must be among so many lines that are not blank, so that a text with an example in it is not taken
-/// for a dialogue.
+/// The first mark must be within this number of non-blank lines, so that a text with an example in it is not taken for a
+/// dialogue.
 const LINES_BEFORE_MAX: usize = 12;
 
 /// So many people at most may speak in a log.

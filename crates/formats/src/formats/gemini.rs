@@ -1,8 +1,8 @@
 //! Gemini CLI chats: a JSON record, a JSONL log of the same, or a saved checkpoint.
 //!
 //! The log is append-only: a message that is written again replaces the first one, `$set` changes the head (and can
-//! replace all messages), `$rewindTo` takes messages back. Calls and their results stand in one message of the model;
-//! the results become a message behind it. A checkpoint (`/chat save`) is a list of `Content` values of the API.
+//! replace all messages), `$rewindTo` removes messages. One message of the model holds calls and their results; the
+//! results become a message after it. A checkpoint (`/chat save`) is a list of `Content` values of the API.
 
 mod checkpoint;
 

@@ -2,8 +2,8 @@
 
 use throughline_transcript::json::closing_quote;
 
-/// The keys and short values that stand in the start of a JSON file. Arrays are looked through, and several values in
-/// a row (JSON Lines) count as one list, so that a key is found in the same place in all three layouts.
+/// The keys and short values at the start of a JSON file. Arrays are searched too, and several values in a row (JSON
+/// Lines) count as one list, so that a key is found in the same place in all three layouts.
 pub(crate) struct Glance<'a> {
     entries: Vec<Entry<'a>>,
     /// Number of values at the root, arrays looked through, as far as was looked.

@@ -1,8 +1,8 @@
 //! LangChain messages: `messages_to_dict` (`{type, data}`), `dumpd` (`{lc, id, kwargs}`) and plain field dumps
 //! (`{type, content}`), as a list, in the `messages` of an object, or one a line.
 //!
-//! Anthropic's `tool_use` blocks stand both in the content and in `tool_calls`; they are one call. `remove` entries
-//! take messages away, as they do in LangGraph's state.
+//! Anthropic's `tool_use` blocks occur both in the content and in `tool_calls`; they are one call. `remove` entries
+//! remove messages, as they do in LangGraph's state.
 
 use std::collections::{HashMap, HashSet};
 
@@ -179,7 +179,7 @@ fn kind_and_data(entry: &Raw) -> Option<(String, Raw)> {
     }
 }
 
-/// The kind of message that a `type` or the name of a class stands for.
+/// The kind of message that a `type` or the name of a class means.
 fn message_kind(name: &str) -> Option<&'static str> {
     Some(match name.strip_suffix("Chunk").unwrap_or(name) {
         "human" | "HumanMessage" => "human",

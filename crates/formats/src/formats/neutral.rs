@@ -40,7 +40,7 @@ impl Format for Neutral {
         let mut conversation = Conversation::default();
         for (line, raw) in found.rows {
             match message(&raw) {
-                // The system prompt stands first, with nothing but its blocks.
+                // The system prompt comes first, with nothing but its blocks.
                 Some(message)
                     if message.role == Role::System
                         && message.id.is_none()

@@ -160,7 +160,7 @@ impl Builder {
     }
 
     fn add_user<'a>(&mut self, parts: impl Iterator<Item = View<'a>>, place: &Place) {
-        // What the client adds (files that were named, reminders) stands between the parts of one request.
+        // The client adds its own parts (mentioned files, reminders) between the parts of one request.
         let (mut said, mut added) = (Vec::new(), Vec::new());
         for part in parts {
             let kind = part.string_field("type").unwrap_or_default();

@@ -1,8 +1,8 @@
 //! OpenHands event logs: the events of the agent SDK, and the numbered events of the classic server.
 //!
 //! Input is one file of events, or the files of an `events` folder one after the other, optionally with the
-//! conversation's `base_state.json`. The events that a condensation forgot are left out, and its summary stands in
-//! their place, as the model saw it. Events that only concern the interface are passed over.
+//! conversation's `base_state.json`. The summary of a condensation replaces the events that it forgot, as the model
+//! saw it. Events that only concern the interface are skipped.
 
 mod classic;
 mod sdk;
@@ -199,7 +199,7 @@ impl Log {
         self.events
             .retain(|event| !ids.contains(&event.id) && !is_in(&ranges, &event.id));
 
-        // Each summary takes in the one before it, so the last one stands for all.
+        // Each summary includes the one before it, so the last one replaces all.
         let summary = condensed
             .into_iter()
             .rev()
@@ -214,7 +214,7 @@ impl Log {
                 sdk::is_shown(&event.raw)
             };
             if is_shown {
-                // Without an offset the summary stands where the forgotten events began: behind the first request.
+                // Without an offset the summary goes where the forgotten events began: after the first request.
                 if let Some((_, offset)) = &summary
                     && offset.map_or(writer.has_request, |offset| shown >= offset)
                     && let Some((text, _)) = summary.take()
@@ -342,8 +342,8 @@ impl Writer {
         self.conversation.messages.push(message);
     }
 
-    /// Adds blocks of the model. Actions of one answer (parallel calls) are one message, also where the first results
-    /// already stand between them.
+    /// Adds blocks of the model. Actions of one answer (parallel calls) are one message, even if the first results
+    /// are already between them.
     pub(super) fn answer(&mut self, answer: &str, blocks: Vec<Block>, id: ByteString, raw: &Raw) {
         if let Some(place) = self.answers.get(answer)
             && let Some(message) = self.conversation.messages.get_mut(*place)

@@ -1,8 +1,8 @@
 //! Sessions of the pi coding agent: JSONL, one entry a line.
 //!
-//! Since version 2 of the format entries form a tree by `parentId`; the last entry of the file is where the session
-//! stands. Version 1 has no ids: the entries are a list. A compaction says from which entry on the model still sees
-//! the messages; here all of them stay.
+//! Since version 2 of the format, entries form a tree by `parentId`; the last entry of the file is the current one.
+//! Version 1 has no ids: the entries are a list. A compaction names the first entry that the model still sees; here all
+//! messages stay.
 
 use std::collections::{HashMap, HashSet};
 
@@ -93,7 +93,7 @@ enum EntryKind {
     /// A link of the tree without a message.
     Link,
     Message(Message, Option<ByteString>),
-    /// A message that stands for earlier ones.
+    /// A message that replaces earlier ones.
     Compaction(Message, CompactionMark),
 }
 
@@ -191,7 +191,7 @@ impl Session {
 
     fn into_conversation(self) -> Conversation {
         let mut conversation = self.conversation;
-        // Parents stand before their children, so the walk ends.
+        // Parents come before their children, so the walk ends.
         let mut chain = HashSet::new();
         let mut next = self.entries.len().checked_sub(1);
         while let Some(index) = next {

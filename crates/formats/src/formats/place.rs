@@ -1,4 +1,4 @@
-//! Where and when a record stands in its file, for the messages that are made of it.
+//! The position and time of a record in its file, for the messages that are made of it.
 
 use bytestring::ByteString;
 use throughline_transcript::message::{Message, Position};

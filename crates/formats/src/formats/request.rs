@@ -121,8 +121,7 @@ impl Reader {
         }
     }
 
-    /// Reads on from a value that is broken. Lines are read each for itself from here on, so that the time stays
-    /// linear whatever follows.
+    /// Continues after a broken value. From here on each line is read separately, so that the time stays linear.
     fn broken(&mut self, text: &ByteString, start: usize, error_at: usize, mut lines: LineCounter) {
         let line_end =
             |at: usize| memchr::memchr(b'\n', text[at..].as_bytes()).map(|found| at + found);
@@ -149,7 +148,7 @@ impl Reader {
         }
     }
 
-    /// A whole value. `position` is the line that its messages get, `line` where it stands.
+    /// A complete value. `position` is the line that its messages get, `line` the line of the value.
     fn value(&mut self, value: &Raw, position: usize, line: usize) {
         match value.kind() {
             Kind::Object => {

@@ -1,4 +1,4 @@
-//! Files of many JSON values: one array, JSON Lines, or values one after the other, whatever state they are in.
+//! Files of many JSON values: one array, JSON Lines, or concatenated values. Damaged files are read too.
 
 use throughline_transcript::conversation::Conversation;
 use throughline_transcript::json::{JsonErrorKind, Raw};
@@ -50,7 +50,7 @@ impl Rows {
     }
 }
 
-/// Reads every value of `source`, in time linear to its length whatever the damage.
+/// Reads every value of `source`, in time linear in its length however it is damaged.
 ///
 /// Behind the place where an array breaks, the objects that have one of `keys` are taken for further rows.
 pub(crate) fn rows(source: &SourceText, keys: &[&str]) -> Rows {
@@ -91,8 +91,8 @@ pub(crate) fn rows(source: &SourceText, keys: &[&str]) -> Rows {
     }
 }
 
-/// Where to go on after a value that began at `start` stopped being JSON at `error_at`: the line of the error, or the
-/// one after it if the value began on that line. Going on where the error is keeps the whole linear.
+/// Where to continue after a value that began at `start` stopped being JSON at `error_at`: the line of the error, or the
+/// one after it if the value began on that line. Continuing at the error keeps the reading linear.
 fn resume_at(text: &str, start: usize, error_at: usize) -> usize {
     let bytes = text.as_bytes();
     let error_at = error_at.min(bytes.len());

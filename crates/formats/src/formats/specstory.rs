@@ -1,7 +1,7 @@
 //! SpecStory's Markdown exports of coding sessions: headings such as `_**User (2026-01-12 15:08:38Z)**_` with what was
 //! said below them.
 //!
-//! Tool uses stand there as blocks for readers: the name, some of the arguments, and the output in a fence. They are
+//! Tool uses are blocks for human readers: the name, some of the arguments, and the output in a fence. They are
 //! given as calls with what arguments can be told (`command`, `file_path`, `pattern`, ...) and their results; the calls
 //! have no ids there and get `tool-LINE`. Sub-agents ("sidechain") talk in the same file; each gets a conversation of
 //! its own. (Those that ran at the same time are mixed in the file, and stay so.)
@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
             let row = &text[at..end];
             if at >= tool_use_end {
                 if row.starts_with("<tool-use ") && has_end {
-                    // What stands inside is output, whatever it looks like.
+                    // Everything inside is output, even if it looks like a heading.
                     match tool_use::end(text, end) {
                         Some(closed) => tool_use_end = closed,
                         None => has_end = false,
@@ -242,7 +242,7 @@ impl<'a> Reader<'a> {
         Block::text(Text::plain(self.source.slice_ref(text)))
     }
 
-    /// Who wrote what stands below a user's heading.
+    /// The author of the text below a user's heading.
     fn author(&mut self, body: &str, heading: &Heading<'a>) -> Author {
         const CLIENT: [&str; 9] = [
             INTERRUPTED,

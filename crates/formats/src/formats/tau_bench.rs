@@ -1,7 +1,7 @@
 //! Trajectories of tau-bench and tau2-bench: service dialogues between a simulated customer and an agent with tools.
 //!
 //! A results file holds one conversation for each task and trial. The few-shot files hold conversations that were
-//! already flattened to text (`messages_display`); in those the tool calls are lost and only their results stand.
+//! already flattened to text (`messages_display`); those have lost the tool calls and keep only their results.
 
 use throughline_transcript::conversation::Conversation;
 use throughline_transcript::json::{Kind, Raw, Text};

@@ -260,7 +260,7 @@ fn file_media(fields: &Fields) -> Media {
     }
 }
 
-/// How many bytes a base64 text stands for, told from its length.
+/// The decoded size of a base64 text, bytes, computed from its length.
 fn base64_len(data: &str) -> usize {
     let padding = data
         .bytes()

@@ -358,7 +358,7 @@ fn outputs(fields: &Fields) -> Vec<Block> {
         .unwrap_or_default()
 }
 
-/// What a hosted tool brought: blocks where it is text, else the JSON as it stands.
+/// The output of a hosted tool: blocks if it is text, else the JSON unchanged.
 fn hosted_output(value: &Raw, kind: &str) -> Vec<Block> {
     if kind == "image_generation_call" {
         return vec![Block {

@@ -1,4 +1,4 @@
-//! Rules of Anthropic Messages: the settings of a request. The messages are in [`messages`], what stands in them in
+//! Rules of Anthropic Messages: the settings of a request. The messages are in [`messages`], their blocks in
 //! [`blocks`] and [`block_types`], how turns and tool calls follow each other in [`turns`], cache markers in [`cache`].
 
 mod block_types;
@@ -130,7 +130,7 @@ const PARTS: &[(&str, &str)] = &[(
 
 /// The betas that a request switches on: by the header, or by the field that clouds have for it.
 pub(crate) struct Betas {
-    /// `None` if nobody knows.
+    /// `None` if they are unknown.
     names: Option<HashSet<String>>,
 }
 
@@ -156,7 +156,7 @@ impl Betas {
         })
     }
 
-    /// Reports a field or block that goes only with a beta that is known to be off.
+    /// Reports a field or block that requires a beta that is known to be off.
     pub(crate) fn require(&self, name: &str, path: Path<'_>, checker: &mut Checker<'_>) {
         if self.names.is_some() && !self.is_on(name) {
             checker.add(

@@ -49,7 +49,7 @@ impl<'a> Checker<'a> {
         self.add_as(rule.severity, rule, path, message);
     }
 
-    /// Adds a finding as a warning, because what the rule hangs on is not known for certain.
+    /// Adds a finding as a warning, because what the rule depends on is not known for certain.
     pub(crate) fn warn(&mut self, rule: &Rule, path: Path<'_>, message: impl fmt::Display) {
         self.add_as(Severity::Warning, rule, path, message);
     }
@@ -253,7 +253,7 @@ impl<'a> Checker<'a> {
         self.optional_array(object, key, path)
     }
 
-    /// A value that must be there, whatever it is.
+    /// A required value of any kind.
     pub(crate) fn required_value<'o>(
         &mut self,
         object: &'o Object,

@@ -243,7 +243,7 @@ fn check_part(part: &Raw, allowed: &[&str], path: &Path<'_>, checker: &mut Check
                 &rule::CHAT_PART,
                 path.key("type"),
                 format_args!(
-                    "a part of type {kind} cannot stand in this message: only {} can",
+                    "a part of type {kind} is not allowed in this message: use {}",
                     allowed.join(", ")
                 ),
             );
@@ -445,7 +445,7 @@ impl Calls {
                 &rule::CHAT_RESULT_NOT_ADJACENT,
                 path,
                 format_args!(
-                    "the call {} is further up, and its tool message must stand right behind it: move it there",
+                    "the tool message of the call {} does not directly follow it: move it there",
                     Quoted(id)
                 ),
             ),

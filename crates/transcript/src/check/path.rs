@@ -1,4 +1,4 @@
-//! Where in a body something stands, kept as a chain on the stack: the text is only made for a finding.
+//! A path into a body, kept as a chain on the stack: the text is only made for a finding.
 
 use std::fmt;
 

@@ -25,7 +25,7 @@ impl Severity {
 pub struct Rule {
     /// Stable name. Rules of different providers that mean the same share it.
     pub code: &'static str,
-    /// How grave a breach is. Findings are only warnings where the rule hangs on something that is not known.
+    /// The severity of a breach. Findings are only warnings if the rule depends on something unknown.
     pub severity: Severity,
     /// Whose rule it is.
     pub source: &'static str,

@@ -1,5 +1,5 @@
-//! What a strict JSON reader refuses or reads otherwise, wherever it stands in the body: half characters and
-//! repeated keys. One pass over the bytes, without recursion.
+//! Errors that a strict JSON reader refuses or reads differently, anywhere in the body: lone surrogates and repeated
+//! keys. One pass over the bytes, without recursion.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -135,7 +135,7 @@ impl<'t> Walk<'t> {
                 &rule::DUPLICATE_KEY,
                 self.path(),
                 format_args!(
-                    "the key {} stands twice in this object and readers differ in which one counts: keep one",
+                    "the key {} occurs twice in this object, and readers differ in which one counts: keep one",
                     Quoted(&key)
                 ),
             );
@@ -179,7 +179,7 @@ impl std::fmt::Display for Here<'_, '_> {
     }
 }
 
-/// Whether half a character stands among the escapes of a string.
+/// Whether the escapes of a string contain a lone surrogate.
 fn has_lone_surrogate(inner: &[u8]) -> bool {
     let mut at = 0;
     while let Some(found) = inner.get(at..).and_then(|rest| memchr::memchr(b'\\', rest)) {

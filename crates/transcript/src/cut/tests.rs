@@ -73,7 +73,7 @@ fn calls_stay_with_their_results() {
     check("u +1 -1,u a u", rules, &[0, 1, 3, 4]);
     // A late result holds everything between.
     check("u +1 a u a -1 a u", rules, &[0, 1, 6, 7]);
-    // A server tool that goes on in the next message.
+    // A server tool that continues in the next message.
     check("u +s -s,a u", rules, &[0, 1, 3]);
 }
 
@@ -89,7 +89,7 @@ fn ids_that_are_used_again_pair_with_the_latest_call() {
 #[test]
 fn malformed_histories_are_cut_where_nothing_breaks() {
     check("-9 u a u", Rules::default(), &[0, 1, 2, 3]);
-    // The result stands before its call.
+    // The result comes before its call.
     check("u -1 +1 a u", Rules::default(), &[0, 1, 3, 4]);
 }
 

@@ -1,4 +1,4 @@
-//! The walk over JSON text that everything here stands on.
+//! The scanner of JSON text on which everything else in this module is built.
 
 use super::{JsonError, JsonErrorKind, NESTING_MAX};
 

@@ -29,7 +29,7 @@ use super::scanner::Scanner;
 use super::text::unescape;
 use super::{JsonError, JsonErrorKind, Kind, NESTING_MAX, Raw, Text};
 
-/// The values of one record. Kept by the reader and filled anew for every record.
+/// The values of one record. The reader keeps the tape and refills it for every record.
 #[derive(Debug, Default)]
 pub struct Tape {
     /// Byte offset of the record in its source.
@@ -107,7 +107,7 @@ impl Tape {
         }
     }
 
-    /// After a failed [`Tape::parse`]: how to read what stands before the error. Nothing if there is no whole value.
+    /// After a failed [`Tape::parse`]: how to read the text before the error. `None` if it holds no complete value.
     #[must_use]
     pub fn repair(&self) -> Option<&Repair> {
         self.repair.as_ref()
@@ -346,7 +346,7 @@ impl<'a> View<'a> {
         self.as_str() == "null"
     }
 
-    /// The fields of an object in the order in which they stand; nothing for another kind of value.
+    /// The fields of an object in source order; empty for any other kind of value.
     pub fn fields(self) -> impl Iterator<Item = (Cow<'a, str>, View<'a>)> {
         let mut members = self.members(Kind::Object);
         std::iter::from_fn(move || {

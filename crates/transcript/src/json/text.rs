@@ -1,4 +1,4 @@
-//! String values: slices of the source that are decoded when they are looked at, and written anew where we write.
+//! String values: slices of the source, decoded when they are read and encoded again only when we write them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -95,7 +95,7 @@ impl Text {
         }
     }
 
-    /// Length in bytes as it stands in the source, escapes included.
+    /// Length in the source, bytes, escapes included.
     #[must_use]
     pub fn encoded_len(&self) -> usize {
         match &self.0 {

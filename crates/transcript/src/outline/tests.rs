@@ -65,7 +65,7 @@ fn what_cannot_be_taken_apart_is_said() {
         ),
         (
             r#"{"messages":[],"messages":[]}"#,
-            "the field \"messages\" stands there twice",
+            "the field \"messages\" occurs twice",
         ),
         (
             r#"{"messages":[],}"#,

@@ -1,4 +1,4 @@
-//! The messages that a session adds to its requests by itself: what a person said, what tools returned.
+//! The messages that a session adds to its requests: the user's input and tool results.
 
 use crate::json::{Raw, quoted};
 use crate::wire::Wire;

@@ -220,7 +220,7 @@ fn failures_and_silence_of_tools_are_told() {
 
 proptest! {
     #[test]
-    fn whatever_is_said_is_read_back(text in any::<String>(), memory in any::<String>()) {
+    fn any_text_is_read_back(text in any::<String>(), memory in any::<String>()) {
         for wire in Wire::ALL {
             let frame = frame(wire, Caching::Off, MemoryPlace::FirstUserMessage);
             let body = frame.compose(Some(&memory), &[user(wire, &text)], Marks::default());

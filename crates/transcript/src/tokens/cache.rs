@@ -46,7 +46,7 @@ impl CountCache {
         self.recent.len() + self.older.len()
     }
 
-    /// As [`Counter::message`]. A message with neither JSON of its own nor JSON of all its blocks is counted anew.
+    /// Like [`Counter::message`]. A message is not cached if neither it nor all of its blocks have JSON.
     pub fn message(&mut self, message: &Message) -> usize {
         let counter = self.counter;
         match message_key(message) {

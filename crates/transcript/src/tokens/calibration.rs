@@ -64,7 +64,7 @@ impl Calibration {
         }
     }
 
-    /// Reports that the ratio stands on, at most nine.
+    /// Number of reports that the ratio is based on, at most nine.
     #[must_use]
     pub fn reports(&self) -> usize {
         self.ratios.len()

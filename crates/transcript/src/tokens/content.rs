@@ -32,7 +32,7 @@ const PAGE_TOKENS: usize = 2_500;
 /// Bytes of a PDF taken for one page.
 const PAGE_BYTES: usize = 60_000;
 
-/// Providers take at most so many pages in a request.
+/// Maximum number of pages that providers accept in a request.
 const PAGES_MAX: usize = 600;
 
 /// Strings in JSON from this length on are looked at: if they are base64 they are not text.
@@ -80,7 +80,7 @@ impl Counter {
         }
     }
 
-    /// Tokens of a system prompt that stands apart from the messages.
+    /// Tokens of a system prompt that is separate from the messages.
     #[must_use]
     pub fn system(&self, blocks: &[Block]) -> usize {
         if blocks.is_empty() {
@@ -170,7 +170,7 @@ impl Counter {
             .as_ref()
             .is_some_and(|media_type| media_type.starts_with("text/"));
         match (media.data_bytes, raw) {
-            // The text of a document stands in the block.
+            // The block contains the text of the document.
             (_, Some(raw)) if is_text => self.json(raw),
             (Some(bytes), _) if is_text => bytes / 3,
             (None, Some(raw)) if media.media_type.is_none() => self.json(raw).max(PAGE_TOKENS),

@@ -104,7 +104,7 @@ const CLASSES: [Class; 256] = {
     classes
 };
 
-/// What stands before a run and may be taken into it.
+/// The character before a run, which the run may include.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Before {
     Nothing,

@@ -192,7 +192,7 @@ fn system_tools_and_arguments_count() {
 }
 
 #[test]
-fn pictures_cost_an_allowance_whatever_their_bytes() {
+fn pictures_cost_an_allowance_regardless_of_their_bytes() {
     let picture = |bytes| {
         let data = "iVBORw0KGgo".repeat(bytes / 11);
         Block {
@@ -322,7 +322,7 @@ fn a_remembered_count_is_the_count() {
 }
 
 #[test]
-fn reports_teach_the_ratio_whatever_some_of_them_say() {
+fn reports_teach_the_ratio_despite_outliers() {
     // A tokenizer that makes 1.34 times as many tokens; small texts scatter, and every fifth report is wrong.
     let mut calibration = Calibration::default();
     assert_eq!(calibration.apply(10_000), 10_000);

@@ -52,7 +52,7 @@ proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(200))]
 
     #[test]
-    fn whatever_is_read_gives_a_whole_request(messages in histories(), cut in 0usize..13, strict in proptest::bool::ANY) {
+    fn any_history_gives_a_complete_request(messages in histories(), cut in 0usize..13, strict in proptest::bool::ANY) {
         let conversation = Conversation { model: Some("m".to_owned()), messages, ..Conversation::default() };
         let options = Options { strict_alternation: strict, ..Options::default() };
         for wire in Wire::ALL {

@@ -115,12 +115,12 @@ struct Cutter<'a> {
     start: usize,
     start_line: usize,
     kind: Option<PieceKind>,
-    /// Whether the user has not said anything yet since the header, so that there is nothing to answer.
+    /// Whether the user has not written anything since the header, so there is nothing to answer.
     is_banner: bool,
     /// The open code fence of an answer.
     fence: Option<Fence>,
     rewinds: usize,
-    /// Where the last line stands that can close a fence.
+    /// Position of the last line that can close a fence.
     last_fence_end: Option<usize>,
 }
 
@@ -128,7 +128,7 @@ struct Cutter<'a> {
 struct Fence {
     mark: u8,
     length: usize,
-    /// Where to go on if it turns out that nothing closes it.
+    /// Where to continue if nothing closes it.
     next: usize,
     next_line: usize,
 }
@@ -176,7 +176,7 @@ impl<'a> Cutter<'a> {
             _ => Some(PieceKind::Answer),
         };
         match kind {
-            // Each input of the user ends with a blank line; answers and console output go on.
+            // A blank line ends the user's input, but not an answer or console output.
             None if self.kind == Some(PieceKind::User) => self.close(at),
             None => {}
             Some(kind) if self.kind == Some(kind) => {}
@@ -223,7 +223,7 @@ impl<'a> Cutter<'a> {
             kind
         };
         self.is_banner &= kind != PieceKind::User;
-        // What stands before the first mark was not said by anybody.
+        // The text before the first mark has no speaker.
         if !is_preamble {
             self.pieces.push(Piece {
                 kind,
@@ -234,7 +234,7 @@ impl<'a> Cutter<'a> {
     }
 }
 
-/// Lines of the console that stand only behind an answer, so that one of them ends an open fence.
+/// Whether the line is console output that only follows an answer, so that it ends an open fence.
 fn ends_answer(line: &str) -> bool {
     line.starts_with("> Tokens: ") || line.starts_with("> ^C")
 }

@@ -397,7 +397,7 @@ fn by_author(spoken: &Spoken, blocks: Vec<Block>) -> Vec<Message> {
     messages
 }
 
-/// A summary without a boundary before it marks a compaction by itself.
+/// A summary without a boundary before it also marks a compaction.
 fn mark_compaction(conversation: &mut Conversation) {
     let at = conversation.messages.len();
     if conversation

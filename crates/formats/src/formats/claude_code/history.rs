@@ -32,7 +32,7 @@ pub(super) struct History {
 pub(super) struct Session {
     pub(super) id: ByteString,
     pub(super) cwd: Option<ByteString>,
-    /// The line that the session says it stands at, if no message came after.
+    /// The line that the session names as its current one, if no message came after.
     pub(super) leaf: Option<ByteString>,
     pub(super) queue: std::collections::VecDeque<Block>,
     /// Texts that were given to the model in the middle of its work.
@@ -166,7 +166,7 @@ impl History {
 
     /// The best title of each session: given by the user, made by a model, or the newest summary.
     ///
-    /// A summary names the last line of its session. Those of other sessions stand in the same file.
+    /// A summary names the last line of its session. The same file can hold summaries of other sessions.
     fn best_titles(&self) -> HashMap<&ByteString, &Title> {
         let mut best: HashMap<&ByteString, &Title> = HashMap::new();
         for title in &self.titles {
@@ -215,8 +215,8 @@ impl History {
         chains
     }
 
-    /// The newest line of a session whose chain has something said in it: commands that were typed after the end can
-    /// stand alone.
+    /// The newest line of a session whose chain contains a message: commands that were typed after the end can
+    /// be on a chain of their own.
     fn leaf(&self, session: usize, links: &Links) -> Option<usize> {
         let session = &self.sessions[session];
         if let Some(index) = session

@@ -72,8 +72,8 @@ impl Links {
         links
     }
 
-    /// A session can have several roots. A later one that opens with the same words is the first request tried again:
-    /// what came before is left. Any other one goes on with an emptied context: what came before is history.
+    /// A session can have several roots. A later one that opens with the same words retries the first request: the
+    /// lines before it are dropped. Any other one continues with an emptied context: the lines before it are history.
     fn part_retries(&mut self, nodes: &[Node], session: &Session) {
         let mut openings: Vec<String> = Vec::new();
         for (place, index) in session.main.iter().copied().enumerate() {

@@ -19,7 +19,7 @@ pub(super) enum Record {
         text: String,
         rank: TitleRank,
     },
-    /// The line that the session stands at.
+    /// The current line of the session.
     Leaf {
         session: ByteString,
         uuid: ByteString,

@@ -148,7 +148,7 @@ fn results_on_side_branches_are_gathered_in_the_order_of_the_calls() {
         "user: result t1 + result t2",
         "model: done",
     ];
-    // The next response hangs on the result of the last call, or on that of the first.
+    // The parent of the next response is the result of the last call, or that of the first.
     check(
         &[
             user("a", "", "go"),

@@ -13,7 +13,7 @@ use bytestring::ByteString;
 use throughline_transcript::json::{Raw, Text, write_string};
 use throughline_transcript::message::{Author, Block, Content, ToolCall, ToolInput, ToolResult};
 
-/// Names of tools that can stand as XML in a text.
+/// Names of tools whose calls can occur as XML in a text.
 const TOOLS: &[&str] = &[
     "access_mcp_resource",
     "apply_diff",
@@ -192,7 +192,7 @@ fn parameters(text: &str) -> ToolInput {
 /// Splits the blocks of a user message by who wrote them: results of tools, the state of the editor, the user.
 pub(super) fn parted(blocks: Vec<Block>, pending: &mut Pending) -> Vec<(Author, Vec<Block>)> {
     let mut parts = Parts::default();
-    // The heading of a result can stand in a block of its own; then the next text is the result.
+    // The heading of a result can be a separate block; then the next text is the result.
     let mut is_headed = false;
     let mut headed = String::new();
     for block in blocks {
@@ -317,8 +317,7 @@ fn result_heading(text: &str) -> Option<(&str, &str)> {
     Some((tool, rest[at + "] Result:".len()..].trim()))
 }
 
-/// Tools whose results are somebody else's text from their beginning: a file, a page, a server. Whatever stands in them
-/// is not the user's.
+/// Tools whose results begin with third-party text: a file, a page, a server. Nothing in them is the user's.
 const TOOLS_OF_OTHERS: &[&str] = &[
     "access_mcp_resource",
     "browser_action",
@@ -340,13 +339,13 @@ const LEADS: &[&str] = &[
     "You seem to be having trouble proceeding. The user has provided the following feedback to help guide you:",
 ];
 
-/// How the result of a command begins that goes on while the user says something. Its output is in it, before their
-/// words.
+/// How the result of a command begins that keeps running while the user writes something. The result contains its
+/// output, then the user's words.
 const RUNNING: &str = "Command is still running in the user's terminal.";
 const SAID_MEANWHILE: &str = "The user provided the following feedback:";
 
-/// What the user said to a call stands in its result, where Cline writes it: as all of the result, behind one of its
-/// own sentences at the beginning, or at the end of a command that goes on. What a tool returns is not looked into.
+/// The user's words about a call, which Cline writes into its result: as the whole result, after one of Cline's own
+/// sentences at the beginning, or at the end of a command that keeps running. The output of a tool is not searched.
 fn words_in_result(tool: &str, output: &str) -> Option<String> {
     if TOOLS_OF_OTHERS.contains(&tool) || tool.is_empty() {
         return None;

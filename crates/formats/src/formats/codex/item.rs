@@ -12,7 +12,7 @@ use crate::formats::anthropic_content::base64_bytes;
 /// Longest output that is looked into for the form that older versions gave it, in bytes.
 const WRAPPED_OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Whether the value is an item that stands without a wrapper.
+/// Whether the value is an item without a wrapper.
 pub(super) fn is_item(value: View<'_>) -> bool {
     matches!(
         value.string_field("type").as_deref(),
@@ -200,7 +200,7 @@ fn reasoning(item: View<'_>) -> Message {
     if blocks.is_empty() {
         blocks.push(Block::new(Content::Thinking("".into())));
     }
-    // The item is one piece for the provider; its slice stands with the first of its texts.
+    // The item is one piece for the provider; the first of its texts has its slice.
     blocks[0].raw = Some(item.raw());
     Message::new(Role::Assistant, blocks)
 }
@@ -278,7 +278,7 @@ const CLIENT_TEXTS: &[&str] = &[
     "# Context from my IDE setup:",
 ];
 
-/// The line behind which the user's own words stand, in messages that an editor adds its state to.
+/// The line before the user's own words, in messages to which an editor adds its state.
 const REQUEST_HEADING: &str = "## My request for Codex:";
 
 /// Splits a user message into what the client put in and what the user said.

@@ -1,4 +1,4 @@
-//! What stands at the start of a line that begins a turn: a time, a speaker, a colon.
+//! The start of a line that begins a turn: a time, a speaker, a colon.
 
 use throughline_transcript::message::Role;
 
@@ -266,7 +266,7 @@ impl<'a> Mark<'a> {
     }
 }
 
-/// A time at the start of a line, and where the line goes on: `[12:03]`, `(2025-01-02 12:03)`, `2025-01-02 12:03 -`,
+/// A time at the start of a line, and where it ends: `[12:03]`, `(2025-01-02 12:03)`, `2025-01-02 12:03 -`,
 /// `02/01/2025, 12:03 - `.
 fn time(line: &str) -> (Option<&str>, usize) {
     if let Some((open, close)) = match line.as_bytes().first() {
@@ -369,7 +369,7 @@ fn speaker(name: &str, has_time: bool, is_nick: bool) -> Option<Speaker> {
     } else if is(TOOL) {
         Some(Speaker::Role(Role::Tool))
     } else {
-        // Behind a time in a log of a program stand levels and names of parts.
+        // In a program's log, levels and component names follow the time.
         let is_level = LOG_LEVELS.contains(&base);
         let is_name = name.split_whitespace().count() <= 4
             && name.starts_with(|c: char| {

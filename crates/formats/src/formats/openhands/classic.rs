@@ -115,7 +115,7 @@ fn action(id: ByteString, raw: &Raw, writer: &mut Writer) {
     }
 }
 
-/// The call of an action. Where the model answered in text, the event's number stands for the id.
+/// The call of an action. If the model answered in text, the event's number is used as the id.
 fn call(id: &str, action: &str, args: Option<&Raw>, metadata: Option<&Raw>) -> Block {
     let [call_id, function] = metadata
         .map(|metadata| metadata.fields(["tool_call_id", "function_name"]))

@@ -6,7 +6,7 @@ use throughline_transcript::message::{Block, Content, ToolCall, ToolInput, ToolR
 
 const OPENING: &str = "<tool-use ";
 const CLOSING: &str = "</tool-use>";
-/// How older exports begin a tool use, which then goes on to the next heading.
+/// How older exports begin a tool use, which then extends to the next heading.
 const BARE_OPENING: &str = "Tool use: **";
 
 /// One tool use.
@@ -14,7 +14,7 @@ pub(super) struct ToolUse<'a> {
     /// What SpecStory takes it for: `shell`, `read`, `write`, `search`, `task`, ...
     kind: &'a str,
     name: &'a str,
-    /// What stands before the output.
+    /// The text before the output.
     arguments: &'a str,
     /// The text of a first fence in a language: a script or the content of a file.
     code: Option<&'a str>,
@@ -89,7 +89,7 @@ impl<'a> ToolUse<'a> {
             _ => false,
         };
         if takes_code {
-            // The output, if there is some, stands in a fence of its own kind behind the code.
+            // The output, if any, is in a fence of its own kind after the code.
             let output = fence_of_output(body, first.inside);
             let code_end = output.as_ref().map_or(body.len(), |output| output.start);
             found.code = Some(inside(&body[first.inside..code_end]));

@@ -63,7 +63,7 @@ const RESULT_FIELDS: &[&str] = &["tool_use_id", "content", "caller"];
 pub(crate) const SPECS: &[Spec] = &[
     spec("text", USER | ASSISTANT | SYSTEM, &["text", "citations"]),
     spec("image", USER, &["source", "transformations"]),
-    // Whether an assistant may have a document hangs on the version: it has a rule of its own.
+    // Whether an assistant message may have a document depends on the version: it has its own rule.
     spec(
         "document",
         USER | ASSISTANT,

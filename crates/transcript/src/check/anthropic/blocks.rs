@@ -65,7 +65,7 @@ impl Seen {
     }
 }
 
-/// Types that may stand in a tool result.
+/// Types that are allowed in a tool result.
 const NESTED: &[&str] = &[
     "text",
     "image",
@@ -357,7 +357,10 @@ impl Blocks<'_> {
                     checker.add(
                         &rule::RESULT_CONTENT,
                         path.key("type"),
-                        format_args!("a block of type {kind} cannot stand inside of another block: only {} can", allowed.join(", ")),
+                        format_args!(
+                            "a block of type {kind} is not allowed inside another block: use {}",
+                            allowed.join(", ")
+                        ),
                     );
                 } else {
                     warn_of_unknown(&path, checker);
@@ -565,7 +568,7 @@ fn check_signature(block: &Object, key: &str, path: &Path<'_>, checker: &mut Che
         checker.add(
             &rule::SIGNATURE_MISSING,
             path.key(key),
-            format_args!("a thinking block without its `{key}` is refused: send the block as it came or leave it out"),
+            format_args!("a thinking block without its `{key}` is refused: send the block unchanged or leave it out"),
         );
     }
 }

@@ -40,7 +40,7 @@ impl Markers {
         self.last = None;
     }
 
-    /// Counts the marker of a block, wherever it stands.
+    /// Counts the marker of a block at any depth.
     pub(crate) fn count(&mut self, block: &Object, path: &Path<'_>, checker: &mut Checker<'_>) {
         self.marker(block, path, checker);
     }
@@ -75,13 +75,13 @@ impl Markers {
             Lifetime::Hour if self.has_short => checker.add(
                 &rule::MARKER_ORDER,
                 path,
-                "a 1h cache marker stands after a 5m one (a bare marker is 5m) in the order tools, system, messages: make the earlier ones 1h or this one 5m",
+                "a 1h cache marker follows a 5m one (a bare marker is 5m) in the order tools, system, messages: make the earlier ones 1h or this one 5m",
             ),
             Lifetime::Hour => {}
         }
     }
 
-    /// Checks the automatic marker, which goes on the last block that can have one.
+    /// Checks the automatic marker, which applies to the last block that can have one.
     pub(crate) fn finish(&mut self, body: &Object, checker: &mut Checker<'_>) {
         let Some(value) = body.present("cache_control") else {
             return;

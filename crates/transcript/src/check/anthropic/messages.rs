@@ -22,7 +22,7 @@ const SMALL_WINDOW_TOKENS: u64 = 200_000;
 const FIELDS: &[&str] = &["role", "content"];
 const SYSTEM_FIELDS: &[&str] = &["role", "content", "output_config", "clear_at"];
 
-/// Fields of system messages that go only with a beta.
+/// Fields of system messages that require a beta.
 const SYSTEM_BETAS: &[(&str, &str)] = &[
     ("output_config", "mid-conversation-output-config-2026-07-01"),
     ("clear_at", "mid-conversation-system-clear-at-2026-08-21"),
@@ -212,7 +212,7 @@ impl MessageCheck<'_, '_, '_> {
             let seen = self
                 .blocks
                 .check(&block, role, self.markers, &path, self.checker);
-            // A block that could not be read still stands there.
+            // A block that could not be read still counts.
             let seen = seen.unwrap_or(Seen::Other);
             self.compactions
                 .block(&seen, (index, count), &path, self.checker);

@@ -1,7 +1,7 @@
 //! How messages follow each other: merged turns, tool calls and their results, thinking at the start of a tool loop.
 //!
-//! Messages of the same role that stand side by side are one turn for the provider, so the results of one assistant
-//! turn may be spread over several user messages. System messages do not end a turn; their own place is checked apart.
+//! The provider merges adjacent messages of the same role into one turn, so the results of one assistant turn may be
+//! spread over several user messages. System messages do not end a turn; their position is checked separately.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,7 +23,7 @@ pub(crate) struct Turns<'r> {
     /// Role and index of the message that was last entered.
     last: Option<(Role, usize)>,
     is_first_message: bool,
-    /// What came before the body is not known: a thread goes on.
+    /// The body continues a thread, so the messages before it are unknown.
     is_blind: bool,
     reported_system: bool,
 
@@ -212,7 +212,7 @@ impl<'r> Turns<'r> {
                     checker.add(
                         &rule::RESULT_NOT_FIRST,
                         path,
-                        "tool results must stand before everything else in the user turn: move it to the front",
+                        "tool results must come before everything else in the user turn: move it to the front",
                     );
                 });
             }
@@ -247,7 +247,7 @@ impl<'r> Turns<'r> {
                     &rule::RESULT_WITHOUT_USE,
                     path,
                     format_args!(
-                        "no tool_use {} stands in the assistant turn before: remove the result or restore the call",
+                        "the assistant turn before has no tool_use {}: remove the result or restore the call",
                         Quoted(id)
                     ),
                 );
@@ -426,7 +426,7 @@ impl<'r> Turns<'r> {
         }
     }
 
-    /// A server tool with an open call must still be defined, or it cannot go on.
+    /// A server tool with an open call must still be defined, or it cannot continue.
     fn check_open_server_tools(&self, checker: &mut Checker<'_>) {
         if self.request.continues_thread {
             return;
@@ -578,7 +578,7 @@ fn report_duplicate(id: &str, place: Place, checker: &mut Checker<'_>) {
             &rule::DUPLICATE_USE,
             path,
             format_args!(
-                "the id {} stands on two calls: give each its own, in the results too",
+                "two calls have the id {}: give each its own, in the results too",
                 Quoted(id)
             ),
         );

@@ -240,7 +240,7 @@ fn check_part(part: &Raw, allowed: &[&str], path: &Path<'_>, checker: &mut Check
                 &rule::RESPONSES_PART,
                 path.key("type"),
                 format_args!(
-                    "a part of type {kind} cannot stand here: only {} can",
+                    "a part of type {kind} is not allowed here: use {}",
                     allowed.join(", ")
                 ),
             );

@@ -217,7 +217,7 @@ impl Order<'_> {
                     &rule::RESPONSES_RESULT_EARLY,
                     path.key("call_id"),
                     format_args!(
-                        "the output of {} stands before its call: move it behind",
+                        "the output of {} comes before its call: move it after the call",
                         Quoted(id)
                     ),
                 );

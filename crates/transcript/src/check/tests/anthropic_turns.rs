@@ -168,7 +168,7 @@ fn server_tools() -> Vec<Row> {
             "server-tool-without-result",
             "messages[1].content[0].id",
             talk(&[HI, &mixed, &user(&[result("a"), text("Go on.")].join(","))]),
-            // The search goes on when the results of the client are there.
+            // The search continues once the client's results are there.
             talk(&[HI, &mixed, &done, &finished, HI]),
         ),
         row(

@@ -64,7 +64,7 @@ fn check_case(id: &str, report: &Report, case: &Value) {
     );
 }
 
-/// Replaces generator objects by what they stand for.
+/// Replaces generator objects with what they generate.
 fn expand(value: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(expand).collect(),
