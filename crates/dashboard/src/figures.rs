@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use throughline::EventRecord;
 use throughline::costs::Without;
 use throughline_store::{EventRow, Page, Purpose, SessionId, SessionInfo, StoreError, UsageRow};
 use throughline_transcript::catalogue::Catalogue;
@@ -90,16 +91,17 @@ impl Tally {
     }
 
     pub(crate) fn event(&mut self, row: &EventRow) {
-        match row.kind.as_str() {
-            "swapped" => {
-                let numbers: serde_json::Value =
-                    serde_json::from_str(&row.json).unwrap_or_default();
-                let number = |name: &str| numbers[name].as_u64().unwrap_or_default();
+        match EventRecord::read(row) {
+            EventRecord::Swapped {
+                tokens_before,
+                tokens_after,
+                ..
+            } => {
                 self.removed
-                    .push(number("tokens_before").saturating_sub(number("tokens_after")));
+                    .push(tokens_before.saturating_sub(tokens_after));
                 self.sums.swaps += 1;
             }
-            "undone" => {
+            EventRecord::Undone { .. } => {
                 self.removed.pop();
                 self.sums.undone += 1;
             }
@@ -257,9 +259,11 @@ mod tests {
 
     #[test]
     fn a_swap_saves_tokens_until_it_is_undone() {
-        let swap = r#"{"tokens_before":900,"tokens_after":200}"#;
+        let swap = r#"{"cover":4,"epoch":1,"origin":"draft","reason":"hard-mark","tokens_after":200,
+            "tokens_before":900,"version":1,"waited_for":null,"waited_ms":0,"words":"a swap"}"#;
+        let undone = r#"{"epoch":2,"tokens":900,"words":"undone"}"#;
         let rows = merged(
-            vec![event(20, "swapped", swap), event(40, "undone", "{}")],
+            vec![event(20, "swapped", swap), event(40, "undone", undone)],
             vec![
                 usage(10, 0, 900),
                 usage(20, 100, 100),

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use throughline::EventRecord;
 use throughline_store::{EventRow, Purpose, SessionInfo, StoreError};
 
 use crate::Dashboard;
@@ -113,7 +114,7 @@ impl Timeline {
             at_ms: row.at_ms,
             after_requests: self.requests.len(),
             kind: row.kind.clone(),
-            words: detail["words"].as_str().unwrap_or_default().to_owned(),
+            words: EventRecord::words(row),
             detail,
         });
     }
