@@ -36,7 +36,7 @@ struct State {
     failures: AtomicUsize,
 }
 
-/// Whether a session can still be stored; shared with whoever keeps it in memory.
+/// Whether a session can still be stored; shared with the session in memory.
 pub(crate) type Health = Arc<AtomicBool>;
 
 enum Job {
@@ -54,7 +54,7 @@ enum Job {
 }
 
 impl Job {
-    /// Whether somebody waits until it is done.
+    /// Whether a caller waits until it is done.
     fn is_waited_for(&self) -> bool {
         matches!(
             self,
@@ -85,7 +85,7 @@ impl Archive {
         health
     }
 
-    /// A session that was loaded goes on; the right to write it is handed over.
+    /// A session was loaded; the right to write it is handed over.
     pub(crate) fn go_on(&self, id: SessionId, writer: Box<dyn Writer>) -> Health {
         let health = Arc::new(AtomicBool::new(true));
         self.send(Job::Adopt(id, writer, Arc::clone(&health)));

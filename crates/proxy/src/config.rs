@@ -204,7 +204,7 @@ impl Default for Limits {
     }
 }
 
-/// The window of a model that nobody knows, tokens: nothing is rewritten before the provider says that a request is too
+/// The window of a model that is not in the catalogue, tokens: nothing is rewritten before the provider says that a request is too
 /// large, and how large it may be.
 pub(crate) const WINDOW_UNKNOWN: u64 = 1_000_000;
 

@@ -64,7 +64,7 @@ pub(crate) struct Live {
     pub(crate) headers: Arc<HeaderMap>,
     /// The body, until its answer has come.
     pub(crate) body: Option<Raw>,
-    /// Messages that it stands for.
+    /// Messages that it has.
     pub(crate) end: usize,
 }
 

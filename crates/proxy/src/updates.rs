@@ -46,7 +46,7 @@ impl Account {
         }
     }
 
-    /// How long an update of so many tokens has to wait, so that updates use no more than their share of the limit. It
+    /// How long an update of that many tokens has to wait, so that updates use no more than their share of the limit. It
     /// counts as used from then on.
     pub(crate) fn take(&self, tokens: u64, permille: u32, now: Instant) -> Duration {
         let mut share = self.share();

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use throughline_engine::Time;
 use tokio::time::Instant;
 
-/// Wall-clock time that goes on as tokio's clock does, so that a session in virtual time has virtual times.
+/// Wall-clock time that advances with tokio's clock, so that a session in virtual time has virtual times.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start_ms: i64,

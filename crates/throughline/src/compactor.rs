@@ -128,7 +128,7 @@ impl LiveRequest {
         self.traffic.quiet().await;
     }
 
-    /// The live request with an instruction as last message, and room for so many tokens of answer. Everything else is
+    /// The live request with an instruction as last message, and room for an answer of that many tokens. Everything else is
     /// byte for byte the same, cache markers aside.
     #[must_use]
     pub fn with_instruction(&self, instruction: &str, answer_tokens: u64) -> String {

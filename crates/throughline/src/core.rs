@@ -46,6 +46,7 @@ pub use crate::clock::Clock;
 pub use crate::compactor::{draft, warm_up};
 use crate::costs::Costs;
 use crate::event::{EventRecord, SessionEvent};
+use crate::folder::{HandEdit, no_memory};
 pub use crate::traffic::{Traffic, Waits};
 
 /// What a core is told about its front end.
@@ -447,6 +448,22 @@ impl Core {
         let effects = self.handle(now, Input::Given(Box::new(memory)));
         self.is_kept_changed = true;
         (self.engine.status().epoch != epoch, effects)
+    }
+
+    /// Takes in what a person changed in the file of the memory: it replaces the memory in the requests.
+    pub fn hand_edit(&mut self, now: Time, edit: &HandEdit) -> Effects {
+        let mut effects = Effects::default();
+        for id in edit.unpinned(self.engine.pins()) {
+            effects.extend(self.unpin(now, &id));
+        }
+        let none = no_memory();
+        let present = self
+            .engine
+            .memory()
+            .map_or(&none, |version| &version.memory);
+        let memory = edit.apply(present, self.engine.newest_version() + 1);
+        effects.extend(self.set_memory(now, memory).1);
+        effects
     }
 
     /// The memory version of this number, if it is in the requests or would be swapped in.

@@ -41,7 +41,7 @@ pub struct Without {
 }
 
 impl Spent {
-    /// What was spent before the session was gone on with.
+    /// What was spent before the session was resumed.
     #[must_use]
     pub fn stored(sum: &UsageSum) -> Self {
         Self {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use throughline_providers::error::CallError;
 use throughline_store::StoreError;
 
-/// A session cannot be started or gone on with.
+/// A session cannot be started or resumed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -91,7 +91,7 @@ pub enum SendError {
     /// The message could not be stored, and was not sent.
     #[error("the session cannot be stored")]
     Store(#[source] Arc<StoreError>),
-    /// The answer came, all of it, and could not be stored yet. The session goes on with it, and it is stored with
+    /// The answer came, all of it, and could not be stored yet. The session continues with it, and it is stored with
     /// whatever is stored next; until then the end of the process would lose it.
     #[error("the answer cannot be stored")]
     AnswerNotStored(#[source] Arc<StoreError>),
@@ -113,7 +113,7 @@ pub enum SessionError {
     /// There is no swap that could be taken back.
     #[error("there is no swap to take back")]
     NothingToUndo,
-    /// The session has no so many messages.
+    /// The session has fewer messages than that.
     #[error("the session has {messages} messages, not {asked}")]
     NoSuchMessage {
         /// What was asked for.
@@ -127,7 +127,7 @@ pub enum SessionError {
     /// The store says no.
     #[error("the session cannot be stored or read")]
     Store(#[from] StoreError),
-    /// What is stored cannot be gone on with.
+    /// The stored session cannot be resumed.
     #[error(transparent)]
     Open(#[from] OpenError),
 }

@@ -29,13 +29,13 @@ pub trait Hooks: Send + Sync {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BeforeCompaction<'a> {
-    /// The messages that the memory is to stand for and that none stands for yet, by index.
+    /// The messages that the memory is to cover and that no memory covers yet, by index.
     pub messages: Range<usize>,
     /// Those messages.
     pub new: &'a [Message],
     /// The memory of everything before them.
     pub memory: Option<&'a Memory>,
-    /// What it is to be about, if somebody has asked for it.
+    /// What it should focus on, if the caller asked for that.
     pub focus: Option<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! A conversation that goes on past its window.
+//! A conversation that continues past its context window.
 
 mod actor;
 mod builder;
@@ -86,7 +86,7 @@ pub enum UserInput {
     },
     /// Messages in the wire's form, as they are: images, documents, whatever the provider takes.
     Messages(Vec<Raw>),
-    /// Nothing new: the last message, which nobody has answered, is sent again ([`Session::retry`]).
+    /// Nothing new: the last message, which has no answer, is sent again ([`Session::retry`]).
     Again,
 }
 
@@ -97,7 +97,7 @@ pub struct Search {
     pub text: String,
     /// Whether to look in all sessions of the store.
     pub in_all_sessions: bool,
-    /// At most so many hits.
+    /// The most hits.
     pub limit: u32,
 }
 
@@ -202,7 +202,7 @@ impl Session {
         })
     }
 
-    /// Where the session stands.
+    /// The state of the session.
     #[must_use]
     pub fn status(&self) -> SessionStatus {
         self.shared.status.borrow().status.clone()
@@ -235,8 +235,7 @@ impl Session {
             .await
     }
 
-    /// As [`Session::compact`], where somebody else than the person asks for it: the model, through a tool, or the
-    /// program. Events say who.
+    /// Like [`Session::compact`], on behalf of the model (through a tool) or of the program. Events say whose.
     ///
     /// # Errors
     /// If the session is closed.
@@ -318,13 +317,13 @@ impl Session {
     /// off stays in the archive.
     ///
     /// # Errors
-    /// If there are not so many, a request is under way, or it cannot be stored.
+    /// If the session has fewer messages, a request is under way, or it cannot be stored.
     pub async fn truncate(&self, messages: usize) -> Result<(), SessionError> {
         self.asking(|sender| Command::Truncate(messages, sender))
             .await?
     }
 
-    /// Begins anew, without messages and memory. What was said stays in the archive.
+    /// Starts over, without messages and memory. The old messages stay in the archive.
     ///
     /// # Errors
     /// If a request is under way, or it cannot be stored.
@@ -428,10 +427,10 @@ impl Session {
     }
 
     /// A new session that begins with the first `messages` of this one, stored as its fork, and with what was pinned by
-    /// then. The builder says with which client, model, system prompt and settings it goes on.
+    /// then. The builder sets its client, model, system prompt and settings.
     ///
     /// # Errors
-    /// If there are not so many, or it cannot be stored.
+    /// If the session has fewer messages, or it cannot be stored.
     pub async fn fork(
         &self,
         messages: usize,
@@ -500,7 +499,7 @@ impl Session {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // Nobody can ask for anything any more; the actor ends by itself, and turns are cancelled.
+        // No handle is left: the actor ends, and turns are cancelled.
         self.stop.cancel();
         self.tasks.close();
     }

@@ -1,6 +1,6 @@
 //! The jobs of the archive on their way to the task that does them.
 //!
-//! A job that is pushed wakes the task only if it is the first, or if somebody waits for it: a wake besides those that a
+//! A job that is pushed wakes the task only if it is the first, or if a caller waits for it: a wake besides those that a
 //! request needs has the runtime wake another thread, which takes longer than all else that is done for the request here.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

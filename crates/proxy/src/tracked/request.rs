@@ -351,7 +351,7 @@ impl State {
         brought.any(|signature| !answered.contains(&signature))
     }
 
-    /// Whether a request of which so many messages are known is the next of this session.
+    /// Whether a request of which `count` messages are known is the next of this session.
     fn goes_on(&self, count: usize, rewind: Rewind) -> bool {
         let confirmed = self.known.len() - self.unconfirmed;
         if count >= confirmed {

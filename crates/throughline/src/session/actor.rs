@@ -28,6 +28,7 @@ use crate::compactor::Compactor;
 use crate::core::{Basis, Core, Effects};
 use crate::error::{SendError, SessionError};
 use crate::event::SessionEvent;
+use crate::folder::Folder;
 use crate::hooks::Hooks;
 use crate::traffic::Traffic;
 
@@ -41,6 +42,8 @@ pub(super) struct Parts {
     pub(super) catalogue: Arc<Catalogue>,
     pub(super) compactor: Option<Arc<dyn Compactor>>,
     pub(super) hooks: Option<Arc<dyn Hooks>>,
+    /// Where people read the session and edit its memory.
+    pub(super) folder: Option<Folder>,
     /// A memory to begin with.
     pub(super) given: Option<Memory>,
     pub(super) result_bytes_max: usize,

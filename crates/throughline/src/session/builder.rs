@@ -1,7 +1,8 @@
-//! Settings of a session, and what is known of those that it goes on with.
+//! Settings of a session before it starts or resumes.
 
 mod opening;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use throughline_transcript::wire::Wire;
 
 use crate::compactor::{Compactor, draft};
 use crate::core::DraftMaker;
+use crate::folder::Folder;
 use crate::hooks::Hooks;
 
 /// Settings of a session.
@@ -36,6 +38,7 @@ pub struct SessionBuilder {
     memory: Option<Memory>,
     history: Vec<Raw>,
     hooks: Option<Arc<dyn Hooks>>,
+    folder: Option<Folder>,
     result_bytes_max: Option<usize>,
     open_wait: Duration,
     draft: DraftMaker,
@@ -45,9 +48,9 @@ type SettingsChange = Box<dyn FnOnce(&mut CompactionSettings) + Send>;
 
 /// What the engine begins the ids of pinned facts with.
 const PIN: &str = throughline_engine::PIN;
-/// Limit of an answer where nobody says one, tokens.
+/// Default limit of an answer, tokens.
 const MAX_TOKENS: u64 = 16_000;
-/// The longest result of a tool that goes into requests whole where nobody says otherwise, bytes.
+/// Default size of the longest tool result that goes into requests whole, bytes.
 const RESULT_BYTES_MAX: usize = 100_000;
 /// Events that a slow watcher may leave lying.
 const EVENTS_MAX: usize = 1024;
@@ -79,6 +82,7 @@ impl SessionBuilder {
             memory: None,
             history: Vec::new(),
             hooks: None,
+            folder: None,
             result_bytes_max: None,
             open_wait: Duration::ZERO,
             draft,
@@ -245,6 +249,13 @@ impl SessionBuilder {
     /// otherwise. The archive has all of it.
     pub fn result_bytes_max(mut self, bytes: usize) -> Self {
         self.result_bytes_max = Some(bytes);
+        self
+    }
+
+    /// A folder where people read the session: `transcript.jsonl` and `session-memory.md` follow it. What a person
+    /// changes in `session-memory.md` replaces the memory before the next request. The store remains the truth.
+    pub fn folder(mut self, path: impl Into<PathBuf>) -> Self {
+        self.folder = Some(Folder::new(path));
         self
     }
 

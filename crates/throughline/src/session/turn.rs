@@ -32,7 +32,7 @@ pub(crate) struct PreparedTurn {
     pub(crate) traffic: Traffic,
 }
 
-/// The same turn goes on with this request.
+/// The next request of the same turn.
 #[derive(Debug)]
 pub(crate) struct ResentRequest {
     pub(crate) body: ByteString,
@@ -41,7 +41,7 @@ pub(crate) struct ResentRequest {
 /// Why the same request is to be made again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Again {
-    /// The provider has paused, and goes on when it is asked again.
+    /// The provider has paused, and continues when the request is sent again.
     Paused,
     /// It was too large; with the window that the provider named.
     TooLarge(Option<u64>),

@@ -713,3 +713,45 @@ async fn a_memory_is_begun_by_hand_and_leaves_when_its_swap_is_undone() {
         .await;
     assert!(!world.path("session-memory.md").exists());
 }
+
+/// A session keeps its folder up to date, and takes in what a person changes there, the ledger included.
+#[tokio::test(start_paused = true)]
+async fn a_session_follows_its_folder_and_takes_hand_edits() {
+    use crate::world::{World, chatter};
+    let place = tempfile::tempdir().unwrap();
+    let world = World::new(throughline_simulator::Options::new(3).without_latency());
+    let store: std::sync::Arc<dyn Store> = std::sync::Arc::new(MemoryStore::new());
+    let builder = || world.session().store(std::sync::Arc::clone(&store));
+    let builder = || builder().folder(place.path());
+    let session = builder().start().await.unwrap();
+    session.pin("The region is eu-north-3.").await.unwrap();
+    for turn in 0..4 {
+        session.ask(chatter(turn, 100)).await.unwrap();
+    }
+    session.compact(None).await.unwrap();
+    let memory = place.path().join("session-memory.md");
+    let transcript = fs::read_to_string(place.path().join("transcript.jsonl")).unwrap();
+    assert_eq!(transcript.lines().count(), 8);
+    let written = fs::read_to_string(&memory).unwrap();
+    assert!(written.contains("The region is eu-north-3."), "{written}");
+    let edited = written.replace("The region is eu-north-3.", "The region is us-east-1.");
+    fs::write(&memory, &edited).unwrap();
+    session.ask("Go on.").await.unwrap();
+    let text = session.memory().unwrap().text.clone();
+    assert!(
+        text.contains("us-east-1") && !text.contains("eu-north-3"),
+        "{text}"
+    );
+    assert!(session.pins().is_empty());
+    // The session writes the file again from its memory, and a person can edit it while the session is closed.
+    let written = fs::read_to_string(&memory).unwrap();
+    assert!(written.contains("us-east-1"), "{written}");
+    let id = session.id().clone();
+    session.close().await.unwrap();
+    fs::write(&memory, written.replace("us-east-1", "ap-south-2")).unwrap();
+    let session = builder().resume(&id).await.unwrap();
+    session.ask("Go on.").await.unwrap();
+    let text = session.memory().unwrap().text.clone();
+    assert!(text.contains("ap-south-2"), "{text}");
+    session.close().await.unwrap();
+}

@@ -74,6 +74,7 @@ impl Actor {
             has_swapped: false,
             waited_for_model: Duration::ZERO,
         });
+        self.read_folder().await;
         self.handle(Input::RequestWanted).await;
     }
 
@@ -279,7 +280,7 @@ impl Actor {
         }
     }
 
-    /// The request that a plan stands for.
+    /// The request that a plan describes.
     pub(super) fn live(&self, plan: &Plan) -> LiveRequest {
         let mut messages = Vec::with_capacity(plan.end - plan.first);
         for (offset, message) in self.core.engine().tail().iter().enumerate() {

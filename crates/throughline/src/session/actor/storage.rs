@@ -37,6 +37,7 @@ impl Actor {
             Ok(counts) => {
                 self.changes.clear();
                 self.parts.counts = counts;
+                self.write_folder().await;
                 Ok(())
             }
             Err(error) => {
@@ -44,6 +45,36 @@ impl Actor {
                     self.doubtful = Some(self.changes.len());
                 }
                 Err(error)
+            }
+        }
+    }
+
+    /// Brings the session's folder up to date with the store.
+    async fn write_folder(&mut self) {
+        let Some(folder) = &self.parts.folder else {
+            return;
+        };
+        let (store, id) = (self.parts.store.as_ref(), self.parts.writer.id());
+        if let Err(error) = folder.follow(store, id, self.parts.counts).await {
+            tracing::warn!(session = %id, %error, "the folder of a session is not up to date");
+        }
+    }
+
+    /// Takes in what a person changed in the session's folder.
+    pub(super) async fn read_folder(&mut self) {
+        let Some(folder) = &self.parts.folder else {
+            return;
+        };
+        match folder.hand_edit() {
+            Ok(Some(edit)) => {
+                let now = self.parts.clock.now();
+                let effects = self.core.hand_edit(now, &edit);
+                self.perform(effects).await;
+            }
+            Ok(None) => {}
+            Err(error) => {
+                let id = self.parts.writer.id();
+                tracing::warn!(session = %id, %error, "the folder of a session cannot be read");
             }
         }
     }

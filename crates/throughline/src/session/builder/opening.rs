@@ -110,7 +110,7 @@ impl SessionBuilder {
         let memory = self.memory.take();
         let session = self.resume(&id).await?;
         if let Some(memory) = memory {
-            // It stands before the first message.
+            // It comes before the first message.
             let begun = session.set_memory(brought(memory)).await;
             begun.map_err(|error| match error {
                 SessionError::Store(error) => OpenError::Store(error),
@@ -284,6 +284,7 @@ impl SessionBuilder {
             compactor: self.compactor,
             given: self.memory,
             hooks: self.hooks,
+            folder: self.folder,
             result_bytes_max,
             counts: Default::default(),
             stop: CancellationToken::new(),
@@ -310,7 +311,7 @@ fn brought(mut memory: Memory) -> Memory {
     memory
 }
 
-/// What was pinned elsewhere is part of what is remembered here, and nobody here has a pin to take out.
+/// What was pinned elsewhere is an ordinary item here: this session has no pin for it to remove.
 fn forget_pins(memory: &mut Memory) {
     let plain = |id: &mut String| {
         if let Some(rest) = id.strip_prefix(PIN) {
