@@ -36,11 +36,12 @@ use self::requested::PendingCompaction;
 pub use self::status::{Preview, SessionStatus};
 use crate::budget::{Budget, Time};
 use crate::event::{DropReason, EngineEvent, Halt, Reason, SkipReason};
-use crate::input::{Input, Pin};
+use crate::input::Input;
 use crate::live::Live;
-use crate::output::{MemoryAdoption, Output};
+use crate::output::Output;
 use crate::settings::{CompactionSettings, CompactorChoice, Fallback, Mode};
-use crate::version::{Adopted, Version, VersionOrigin};
+use crate::version::{Adopted, Version};
+use crate::vocabulary::{MemoryAdoption, Pin, VersionOrigin};
 
 /// One session. See the crate for how it is driven.
 ///

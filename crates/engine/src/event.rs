@@ -4,10 +4,8 @@ mod words;
 
 use std::fmt;
 
-use crate::input::Requester;
-use crate::output::Ticket;
 use crate::phase::Phase;
-use crate::version::VersionOrigin;
+use crate::vocabulary::{Requester, Ticket, UpdateFailure, VersionOrigin};
 
 /// A decision. Written out, it is a plain sentence for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -194,17 +192,6 @@ pub enum RefusalReason {
         /// What it may have.
         tokens_max: u64,
     },
-}
-
-/// Why no memory came.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UpdateFailure {
-    /// A short class for counting: `overloaded`, `rate-limit`, `empty`, `refusal`, ...
-    pub class: String,
-    /// In words, without content of the session.
-    pub message: String,
-    /// Not to be tried again before so many milliseconds.
-    pub retry_after_ms: Option<u64>,
 }
 
 /// Why a memory was dropped.

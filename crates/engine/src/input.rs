@@ -5,10 +5,9 @@ use throughline_transcript::digest::Digest;
 use throughline_transcript::message::Message;
 use throughline_transcript::usage::ContextSize;
 
-use crate::event::UpdateFailure;
-use crate::output::Ticket;
 use crate::settings::CompactionSettings;
 use crate::version::Version;
+use crate::vocabulary::{Pin, Requester, Ticket, UpdateFailure};
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -114,17 +113,6 @@ pub struct PreviousEpoch {
     pub messages: Vec<Message>,
 }
 
-/// Who asks for a compaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Requester {
-    /// The person.
-    User,
-    /// The program.
-    Caller,
-    /// The model, through a tool.
-    Model,
-}
-
 /// What becomes of a memory that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Swapping {
@@ -132,15 +120,4 @@ pub enum Swapping {
     AtOnce,
     /// It is only prepared, to be looked at.
     Preview,
-}
-
-/// A fact that must not be forgotten.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pin {
-    /// Names it.
-    pub id: String,
-    /// What it says, secrets taken out.
-    pub text: String,
-    /// The message that it comes from; the number of messages so far for one that was only pinned.
-    pub message: usize,
 }

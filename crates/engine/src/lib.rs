@@ -38,21 +38,24 @@ mod output;
 mod phase;
 mod settings;
 mod version;
+mod vocabulary;
 
 pub use budget::{Budget, Mark, Time};
 pub use engine::{Engine, Preview, Savings, SessionStatus, Snapshot};
 pub use event::{
     BuildKind, CompactionOutcome, DropReason, EngineEvent, Halt, Reason, RefusalReason, SkipReason,
-    UpdateFailure,
 };
-pub use input::{Compaction, Input, Pin, PreviousEpoch, Requester, Swapping};
-pub use output::{AwaitedBuild, BuildOrder, MemoryAdoption, Output, Plan, Ticket, UpdateOrder};
+pub use input::{Compaction, Input, PreviousEpoch, Swapping};
+pub use output::{AwaitedBuild, BuildOrder, Output, Plan, UpdateOrder};
 pub use phase::{Phase, PhaseDetector};
 pub use settings::{
     CompactionSettings, CompactorChoice, Economy, EconomyRule, Fallback, Mode, Spending, Step,
     Triggers,
 };
-pub use version::{PIN, Past, Version, VersionOrigin};
+pub use version::{PIN, Version};
+pub use vocabulary::{
+    MemoryAdoption, Pin, Requester, Ticket, UpdateFailure, UpdateFailureClass, VersionOrigin,
+};
 
 /// The example of the README is tested too.
 #[cfg(doctest)]

@@ -8,6 +8,7 @@ use throughline_transcript::message::Message;
 
 use crate::event::{BuildKind, EngineEvent};
 use crate::version::Version;
+use crate::vocabulary::{MemoryAdoption, Ticket};
 
 /// Something to do.
 #[derive(Clone, Debug)]
@@ -39,18 +40,6 @@ pub enum Output {
     },
     /// Tell whoever wants to know.
     Event(EngineEvent),
-}
-
-/// Names one order, over the life of an engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(pub(crate) u64);
-
-impl Ticket {
-    /// The number.
-    #[must_use]
-    pub fn number(self) -> u64 {
-        self.0
-    }
 }
 
 /// Everything that a memory is made of.
@@ -123,20 +112,4 @@ pub struct AwaitedBuild {
     pub ticket: Ticket,
     /// Who makes it.
     pub kind: BuildKind,
-}
-
-/// What requests are made with. One of the same epoch as the one before differs in `at_messages` only.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MemoryAdoption {
-    /// The epoch that begins, or the present one.
-    pub epoch: u64,
-    /// Number of the memory version; `None` for no memory.
-    pub version: Option<u32>,
-    /// Messages that it stands for.
-    pub cover: usize,
-    /// Messages that there were when it was adopted: reasoning before them belongs to another prefix.
-    pub at_messages: usize,
-    /// The messages that are quoted behind the memory, because they are the latest request and are covered: index of
-    /// the first, and of the one after the last.
-    pub quoted: Option<(usize, usize)>,
 }

@@ -9,10 +9,9 @@ use throughline_memory::update::fit;
 use throughline_transcript::digest::Digest;
 use throughline_transcript::message::Message;
 
-use crate::input::Pin;
 use crate::live::Facts;
-use crate::output::MemoryAdoption;
 use crate::settings::CompactionSettings;
+use crate::vocabulary::{MemoryAdoption, Pin, VersionOrigin};
 
 /// One immutable state of the memory.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,37 +24,6 @@ pub struct Version {
     pub tokens: u64,
     /// Who made it.
     pub origin: VersionOrigin,
-}
-
-/// Who made a memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum VersionOrigin {
-    /// Code alone.
-    Draft,
-    /// A model, checked and completed by code.
-    Model,
-    /// It was brought from elsewhere or edited by a person.
-    Given,
-}
-
-impl VersionOrigin {
-    /// Name in stores, logs and metrics.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Draft => "draft",
-            Self::Model => "model",
-            Self::Given => "given",
-        }
-    }
-
-    /// The origin of that name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Draft, Self::Model, Self::Given]
-            .into_iter()
-            .find(|origin| origin.name() == name)
-    }
 }
 
 impl Version {
@@ -254,7 +222,7 @@ fn pinned_item(pin: &Pin) -> Item {
 
 /// What was before a swap: enough to take it back.
 #[derive(Clone, Debug)]
-pub struct Past {
+pub(crate) struct Past {
     /// What was adopted then.
     pub(crate) adopted: Option<Adopted>,
     /// Index of the first of the messages.

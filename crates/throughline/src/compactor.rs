@@ -5,7 +5,7 @@ mod model;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use throughline_engine::{BuildOrder, UpdateFailure, UpdateOrder};
+use throughline_engine::{BuildOrder, UpdateFailure, UpdateFailureClass, UpdateOrder};
 use throughline_memory::compact::{Options, compact_after};
 use throughline_memory::document::Memory;
 use throughline_memory::summarise::Finding;
@@ -195,7 +195,7 @@ pub fn draft(order: &BuildOrder, counter: Counter) -> Result<Memory, UpdateFailu
     compact_after(Chain::at(order.chain), &order.messages, &options)
         .map(|compacted| compacted.memory)
         .map_err(|error| UpdateFailure {
-            class: "draft".to_owned(),
+            class: UpdateFailureClass::Draft,
             message: error.to_string(),
             retry_after_ms: None,
         })

@@ -233,7 +233,7 @@ impl EventRecord {
             } => Self::Failed {
                 ticket: ticket.number(),
                 kind: kind_name(*kind),
-                class: reason.class.clone(),
+                class: reason.class.as_str().to_owned(),
                 message: reason.message.clone(),
                 in_a_row: *in_a_row,
             },
@@ -265,7 +265,7 @@ impl EventRecord {
                 reason: due.to_string(),
             },
             EngineEvent::FellBack { reason } => Self::FellBack {
-                class: reason.class.clone(),
+                class: reason.class.as_str().to_owned(),
                 message: reason.message.clone(),
             },
             EngineEvent::Halted(_) => Self::Halted {},

@@ -11,12 +11,12 @@ use super::memories::{Draft, DraftStorage};
 use crate::budget::{Mark, Time};
 use crate::event::{
     BuildKind, CompactionOutcome, DropReason, EngineEvent, Halt, Reason, RefusalReason, SkipReason,
-    UpdateFailure,
 };
 use crate::live::Keep;
-use crate::output::{BuildOrder, Output, Plan, Ticket, UpdateOrder};
+use crate::output::{BuildOrder, Output, Plan, UpdateOrder};
 use crate::settings::{CompactorChoice, Mode};
-use crate::version::{Version, VersionOrigin, numbered};
+use crate::version::{Version, numbered};
+use crate::vocabulary::{Ticket, UpdateFailure, UpdateFailureClass, VersionOrigin};
 
 /// How much of the end an order leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -577,7 +577,7 @@ impl Engine {
 
 fn refusal(message: &str) -> UpdateFailure {
     UpdateFailure {
-        class: "refused".to_owned(),
+        class: UpdateFailureClass::Refused,
         message: message.to_owned(),
         retry_after_ms: None,
     }

@@ -2,7 +2,8 @@
 
 use crate::budget::Time;
 use crate::event::{BuildKind, Reason};
-use crate::output::{BuildOrder, Ticket};
+use crate::output::BuildOrder;
+use crate::vocabulary::Ticket;
 
 /// A memory that is being made.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Builds that failed, and what follows: the model rests, the draft replaces its memory.
 
 use crate::budget::Time;
-use crate::event::UpdateFailure;
+use crate::vocabulary::UpdateFailure;
 
 /// Failures in a row, and whether the model is asked.
 #[derive(Debug, Default)]

@@ -14,8 +14,9 @@ use crate::budget::Time;
 use crate::event::{BuildKind, DropReason, EngineEvent};
 use crate::input::PreviousEpoch;
 use crate::live::{Live, Request};
-use crate::output::{MemoryAdoption, Output};
+use crate::output::Output;
 use crate::version::{Adopted, Past, Version};
+use crate::vocabulary::MemoryAdoption;
 
 impl Engine {
     pub(super) fn appended(&mut self, now: Time, message: Message) {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::builds::Running;
 use crate::event::Reason;
-use crate::input::Pin;
 use crate::live::{Live, recount};
 use crate::settings::CompactionSettings;
 use crate::version::{Adopted, Past, Version};
+use crate::vocabulary::Pin;
 
 /// All memories that the engine holds.
 #[derive(Debug)]

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use super::Engine;
 use super::build::Keeping;
 use crate::budget::Time;
-use crate::event::{BuildKind, EngineEvent, Halt, Reason, SkipReason, UpdateFailure};
+use crate::event::{BuildKind, EngineEvent, Halt, Reason, SkipReason};
 use crate::output::{AwaitedBuild, Output};
 use crate::settings::{CompactorChoice, Mode};
-use crate::version::{Version, VersionOrigin};
+use crate::version::Version;
+use crate::vocabulary::{UpdateFailure, UpdateFailureClass, VersionOrigin};
 
 /// A request that waits.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +60,7 @@ impl Engine {
         };
         if waiting.waited.kind == BuildKind::Model {
             self.failures.note(UpdateFailure {
-                class: "timeout".to_owned(),
+                class: UpdateFailureClass::Timeout,
                 message: "the model took too long".to_owned(),
                 retry_after_ms: None,
             });
@@ -74,7 +75,7 @@ impl Engine {
             .last()
             .cloned()
             .unwrap_or_else(|| UpdateFailure {
-                class: "not-ready".to_owned(),
+                class: UpdateFailureClass::NotReady,
                 message: "no memory by the model is ready".to_owned(),
                 retry_after_ms: None,
             });

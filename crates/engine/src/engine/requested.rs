@@ -7,9 +7,9 @@ use super::build::Keeping;
 use crate::budget::Time;
 use crate::event::{CompactionOutcome, DropReason, EngineEvent, Reason};
 use crate::input::{Compaction, Swapping};
-use crate::output::Ticket;
 use crate::settings::CompactorChoice;
-use crate::version::{Version, VersionOrigin};
+use crate::version::Version;
+use crate::vocabulary::{Ticket, VersionOrigin};
 
 /// A compaction that was requested and is not finished.
 #[derive(Clone, Debug)]

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::Engine;
 use crate::event::{BuildKind, DropReason, EngineEvent, Reason};
-use crate::output::{MemoryAdoption, Output};
-use crate::version::{Adopted, Ledger, Past, Version, VersionOrigin};
+use crate::output::Output;
+use crate::version::{Adopted, Ledger, Past, Version};
+use crate::vocabulary::{MemoryAdoption, VersionOrigin};
 
 impl Engine {
     /// Begins an epoch with this version; gives its number.

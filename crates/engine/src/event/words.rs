@@ -8,9 +8,8 @@ use super::{
     BuildKind, CompactionOutcome, DropReason, EngineEvent, Halt, Reason, RefusalReason, SkipReason,
     UpdateFailure,
 };
-use crate::input::Requester;
 use crate::phase::Phase;
-use crate::version::VersionOrigin;
+use crate::vocabulary::{Requester, VersionOrigin};
 
 /// Each event has a sentence here. (A chat has shorter ones of its own, for those that its user cares about.)
 impl fmt::Display for EngineEvent {
@@ -228,7 +227,7 @@ impl fmt::Display for Failure<'_> {
             retry_after_ms,
         } = self.0;
         match message.is_empty() {
-            true => f.write_str(class)?,
+            true => f.write_str(class.as_str())?,
             false => f.write_str(message)?,
         }
         match retry_after_ms {
@@ -310,7 +309,7 @@ impl fmt::Display for Tokens {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Ticket;
+    use crate::vocabulary::{Ticket, UpdateFailureClass};
 
     #[track_caller]
     fn check(event: EngineEvent, expected: &str) {
@@ -321,12 +320,12 @@ mod tests {
     fn events_are_plain_sentences() {
         let ticket = Ticket(1);
         let failure = UpdateFailure {
-            class: "overloaded".to_owned(),
+            class: UpdateFailureClass::Other("overloaded".to_owned()),
             message: "the provider is overloaded".to_owned(),
             retry_after_ms: Some(30_000),
         };
         let quiet = UpdateFailure {
-            class: "empty".to_owned(),
+            class: UpdateFailureClass::Other("empty".to_owned()),
             message: String::new(),
             retry_after_ms: None,
         };

@@ -185,7 +185,7 @@ fn without_the_model_the_draft_is_swapped_in_and_it_is_said() {
     assert_eq!(world.engine.memory().unwrap().origin, VersionOrigin::Draft);
     assert!(world.events.iter().any(|event| matches!(
         event,
-        EngineEvent::FellBack { reason } if reason.class == "overloaded"
+        EngineEvent::FellBack { reason } if reason.class.as_str() == "overloaded"
     )));
 }
 

@@ -614,7 +614,7 @@ fn c09_nothing_is_asked_before_the_provider_allows_it() {
     assert_eq!(world.update_orders.len(), 1);
     assert!(world.events.iter().any(|event| matches!(
         event,
-        EngineEvent::Failed { reason: UpdateFailure { class, .. }, .. } if class == "rate-limit"
+        EngineEvent::Failed { reason: UpdateFailure { class, .. }, .. } if class.as_str() == "rate-limit"
     )));
     assert_eq!(world.swaps(), 0);
 }

@@ -1,6 +1,6 @@
 //! What models make of orders.
 
-use throughline_engine::{UpdateFailure, UpdateOrder};
+use throughline_engine::{UpdateFailure, UpdateFailureClass, UpdateOrder};
 use throughline_memory::document::{Entry, Item, Memory, Origin, Provenance, Section, Status};
 use throughline_transcript::digest::Digest;
 
@@ -77,7 +77,7 @@ impl Model {
 
 pub(crate) fn failure(class: &str, retry_after_ms: Option<u64>) -> UpdateFailure {
     UpdateFailure {
-        class: class.to_owned(),
+        class: UpdateFailureClass::Other(class.to_owned()),
         message: format!("the model said: {class}"),
         retry_after_ms,
     }

@@ -169,7 +169,7 @@ async fn a_panicking_draft_is_reported_and_blocks_nothing() {
     }
     let is_told = std::iter::from_fn(|| events.next().now_or_never().flatten()).any(|event| {
         matches!(event, SessionEvent::Engine(EngineEvent::Failed { kind: BuildKind::Draft, reason, .. })
-            if reason.class == "internal")
+            if reason.class.as_str() == "internal")
     });
     assert!(is_told);
     session.close().await.unwrap();

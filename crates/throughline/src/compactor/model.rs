@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use throughline_engine::{UpdateFailure, UpdateOrder};
+use throughline_engine::{UpdateFailure, UpdateFailureClass, UpdateOrder};
 use throughline_memory::summarise::{
     Answer, Ask, CallFailure, FailureClass, Form, Job, Limits, Maker, ModelSlot, Order, Prompts,
     Request, Step, Stop, Style,
@@ -367,7 +367,7 @@ impl Compactor for ModelCompactor {
         let Some(outcome) = job.into_outcome() else {
             return Compacted {
                 result: Err(UpdateFailure {
-                    class: "unfinished".to_owned(),
+                    class: UpdateFailureClass::Unfinished,
                     message: "the job ended without a memory".to_owned(),
                     retry_after_ms,
                 }),
@@ -378,10 +378,10 @@ impl Compactor for ModelCompactor {
         let result = match &outcome.made_by {
             Maker::Model { .. } => Ok(outcome.memory),
             Maker::Draft { reasons } => Err(UpdateFailure {
-                class: reasons
-                    .last()
-                    .map_or("unknown", |reason| reason.name())
-                    .to_owned(),
+                class: match reasons.last() {
+                    Some(reason) => UpdateFailureClass::Summary(reason.clone()),
+                    None => UpdateFailureClass::Other("unknown".to_owned()),
+                },
                 message: reasons
                     .iter()
                     .map(ToString::to_string)

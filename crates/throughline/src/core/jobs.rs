@@ -6,7 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use throughline_engine::{BuildOrder, Input, Ticket, Time, UpdateFailure, UpdateOrder};
+use throughline_engine::{
+    BuildOrder, Input, Ticket, Time, UpdateFailure, UpdateFailureClass, UpdateOrder,
+};
 use throughline_memory::document::Memory;
 use throughline_memory::redact::Redactor;
 use throughline_memory::summarise::Finding;
@@ -133,7 +135,7 @@ impl UpdateJob {
         FinishedUpdate {
             ticket: self.order.order.ticket,
             result: Err(UpdateFailure {
-                class: "no-compactor".to_owned(),
+                class: UpdateFailureClass::NoCompactor,
                 message: "no model is set to make memories".to_owned(),
                 retry_after_ms: None,
             }),
@@ -154,7 +156,7 @@ impl FinishedUpdate {
 fn panicked() -> UpdateFailure {
     // The message of the panic may quote the conversation.
     UpdateFailure {
-        class: "internal".to_owned(),
+        class: UpdateFailureClass::Internal,
         message: "making the memory failed inside; please report this".to_owned(),
         retry_after_ms: None,
     }

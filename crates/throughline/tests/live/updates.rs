@@ -57,7 +57,7 @@ fn seen(events: &mut (impl futures_util::Stream<Item = SessionEvent> + Unpin)) -
             SessionEvent::Engine(event) => match event {
                 EngineEvent::Failed { reason, .. } => {
                     assert!(!reason.message.is_empty());
-                    seen.classes.push(reason.class);
+                    seen.classes.push(reason.class.as_str().to_owned());
                 }
                 EngineEvent::FellBack { .. } => seen.fell_back += 1,
                 EngineEvent::Swapped { origin, .. } => match origin {

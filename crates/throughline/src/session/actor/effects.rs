@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline_engine::{BuildKind, EngineEvent, UpdateFailure};
+use throughline_engine::{BuildKind, EngineEvent, UpdateFailure, UpdateFailureClass};
 use throughline_store::StoreError;
 use tokio::task::JoinError;
 use tokio::time::Instant;
@@ -136,11 +136,11 @@ impl Actor {
 async fn hooked_draft(hooks: &dyn Hooks, job: DraftJob) -> FinishedDraft {
     let order = job.order();
     let ticket = order.ticket;
-    let failed = |class: &str, message: String| {
+    let failed = |class, message: String| {
         FinishedDraft::new(
             ticket,
             Err(UpdateFailure {
-                class: class.to_owned(),
+                class,
                 message,
                 retry_after_ms: None,
             }),
@@ -154,10 +154,11 @@ async fn hooked_draft(hooks: &dyn Hooks, job: DraftJob) -> FinishedDraft {
     };
     let pins = match hooks.before_compaction(before).await {
         Verdict::Compact { keep } => keep,
-        Verdict::Veto { reason } => return failed("vetoed", reason),
+        Verdict::Veto { reason } => return failed(UpdateFailureClass::Vetoed, reason),
     };
     let drafted = tokio::task::spawn_blocking(move || job.run()).await;
-    let mut drafted = drafted.unwrap_or_else(|error| failed("internal", error.to_string()));
+    let mut drafted =
+        drafted.unwrap_or_else(|error| failed(UpdateFailureClass::Internal, error.to_string()));
     drafted.pins = pins;
     if let Ok(memory) = &mut drafted.result {
         hooks.after_compaction(MadeBy::Code, memory).await;
