@@ -6,13 +6,14 @@
 )]
 
 mod engine {
-    mod asked;
     mod cases;
     mod economy;
     mod history;
+    mod invariants;
+    mod messages;
     mod model;
     mod properties;
-    mod said;
+    mod requested;
     mod swaps;
     mod updates;
     mod world;

@@ -10,8 +10,8 @@ use throughline_transcript::json::Raw;
 use throughline_transcript::request::message;
 use throughline_transcript::wire::Wire;
 
+use super::messages::prose;
 use super::model::Model;
-use super::said::prose;
 use super::world::{Sent, World, settings};
 
 /// A window of 8,000 without a reserve; compaction from the half on.
@@ -65,7 +65,7 @@ fn assistant(text: &str) -> Raw {
 }
 
 #[test]
-fn c01_a_cut_never_parts_a_pair() {
+fn c01_a_cut_never_splits_a_pair() {
     let mut world = World::new(half_full());
     let last = user("Good. Change it and add a regression test.");
     let sent = request_after(
@@ -111,7 +111,7 @@ fn c02_a_call_that_was_lost_is_covered_or_kept_but_never_answered_by_us() {
         ),
         user("The terminal was closed by accident. Please go on."),
     ]);
-    // The transcript is broken; whoever writes the request repairs it. The memory must not say that the move succeeded,
+    // The transcript is broken; the writer of the request repairs it. The memory must not say that the move succeeded,
     // and the pair stays where the repair finds it.
     let sent = world.request();
     assert!(sent.plan.first <= 3);
@@ -279,7 +279,7 @@ fn c20_bodies_stay_below_the_limit_although_tokens_are_few() {
 }
 
 #[test]
-fn c23_overhead_above_the_trigger_is_said_once() {
+fn c23_overhead_above_the_trigger_is_reported_once() {
     for compactor in [CompactorChoice::Extractive, CompactorChoice::Model] {
         let mut world = World::new(CompactionSettings {
             hard: Mark::Tokens(16_000),
@@ -316,7 +316,7 @@ fn c23_overhead_above_the_trigger_is_said_once() {
 }
 
 #[test]
-fn c30_messages_after_the_mark_stay_word_for_word() {
+fn c30_messages_after_the_mark_stay_verbatim() {
     let mut world = World::new(CompactionSettings {
         compactor: CompactorChoice::Model,
         soft: Mark::Tokens(1_500),
@@ -530,7 +530,7 @@ fn x01_a_message_with_results_and_words_is_covered_as_a_whole() {
 
 #[test]
 fn x03_two_calls_of_one_id_stay_together() {
-    // Whoever writes the request repairs what is broken; it finds both calls with both results, or neither.
+    // The writer of the request repairs what is broken; it finds both calls with both results, or neither.
     let mut world = World::new(half_full());
     world.is_broken = true;
     world.append_all(&[
@@ -600,7 +600,7 @@ fn x07_c08_c09_failed_updates_are_no_memories() {
 }
 
 #[test]
-fn c09_nothing_is_asked_before_the_provider_allows_it() {
+fn c09_no_call_is_made_before_the_provider_allows_it() {
     let mut world = World::new(CompactionSettings {
         compactor: CompactorChoice::Model,
         fallback: Fallback::KeepHistory,

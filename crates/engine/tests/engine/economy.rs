@@ -4,7 +4,7 @@ use throughline_engine::{
     CompactionSettings, CompactorChoice, EngineEvent, Spending, VersionOrigin,
 };
 
-use super::said::prose;
+use super::messages::prose;
 use super::world::World;
 
 /// A session that pays for memories by a model out of what swaps save.
@@ -18,7 +18,7 @@ fn thrifty(window: u64) -> World {
     world
 }
 
-/// Plays turns that grow by so many tokens, until there were so many swaps.
+/// Plays turns that each add this many tokens, until this many swaps have happened.
 fn play(world: &mut World, tokens: usize, swaps: usize) {
     for seed in 0.. {
         assert!(seed < 3_000, "{} swaps", world.swaps());
@@ -94,7 +94,7 @@ fn what_came_after_the_models_memory_is_added_by_code() {
 }
 
 #[test]
-fn somebody_who_asks_for_a_memory_gets_the_models() {
+fn a_requested_memory_is_made_by_the_model() {
     let mut world = thrifty(60_000);
     world.turn("Question.", &prose(1, 4_000));
     world.compact(None, throughline_engine::Swapping::AtOnce);

@@ -6,7 +6,7 @@ use throughline_engine::{
 use throughline_transcript::json::Raw;
 use throughline_transcript::wire::Wire;
 
-use super::said::prose;
+use super::messages::prose;
 use super::world::{World, settings};
 
 fn kept(window: u64) -> CompactionSettings {
@@ -78,7 +78,7 @@ fn an_edit_into_what_is_being_covered_drops_it() {
 }
 
 #[test]
-fn an_edit_lets_a_waiting_request_go_on() {
+fn an_edit_lets_a_waiting_request_continue() {
     let mut world = World::new(CompactionSettings {
         compactor: CompactorChoice::Model,
         ..kept(20_000)
@@ -126,7 +126,7 @@ fn a_clear_leaves_nothing_and_brings_nothing_back() {
 }
 
 #[test]
-fn a_fork_goes_on_by_itself() {
+fn a_fork_is_independent_of_its_parent() {
     let mut world = World::new(kept(60_000));
     more(&mut world, 0..5);
     world.compact(None, Swapping::AtOnce);
@@ -207,7 +207,7 @@ fn a_loop_longer_than_the_window_keeps_its_request() {
 }
 
 #[test]
-fn a_result_that_nobody_has_read_is_never_covered() {
+fn a_result_that_no_model_has_read_is_never_covered() {
     let mut world = World::new(settings(10_000));
     for seed in 0..3 {
         world.turn(&format!("Question {seed}."), &prose(seed, 500));

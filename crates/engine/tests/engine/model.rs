@@ -13,9 +13,9 @@ pub(crate) enum Model {
     Fails(&'static str, Option<u64>),
     /// A memory that says nothing.
     Empty,
-    /// A memory of so many words.
+    /// A memory of this many words.
     Long(usize),
-    /// A memory that stands for other messages.
+    /// A memory that covers other messages.
     OtherCover,
     /// A memory of another history.
     OtherHistory,

@@ -12,14 +12,14 @@ use throughline_transcript::message::{Message, Role};
 use throughline_transcript::request::message;
 use throughline_transcript::wire::Wire;
 
+use super::messages::prose;
 use super::model::Model;
-use super::said::prose;
 use super::world::{World, open_calls, settings};
 
 /// What happens next.
 #[derive(Clone, Debug)]
 enum Step {
-    /// The conversation goes on: a message of the user, a request, an answer, results, whatever is next.
+    /// The conversation continues: a message of the user, a request, an answer, results, whatever is next.
     Go(Saying),
     RequestTwice,
     Wait(i64),
@@ -217,7 +217,7 @@ impl Play {
                     })
                     .collect();
                 let ids: Vec<_> = ids.iter().map(String::as_str).collect();
-                super::said::calls(wire, &ids)
+                super::messages::calls(wire, &ids)
             }
             Saying::Thinking(count) if wire == Wire::Anthropic => {
                 let text = prose(self.said, usize::from(count));
@@ -416,7 +416,7 @@ proptest! {
     })]
 
     #[test]
-    fn whatever_happens_the_requests_are_right(
+    fn requests_are_right_after_any_sequence_of_steps(
         (wire, tail_begins) in wire_and_place(),
         window in 3_000u64..12_000,
         factor in 600u64..2_000,

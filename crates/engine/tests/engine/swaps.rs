@@ -5,8 +5,8 @@ use throughline_engine::{
     Input, Mark, Mode, Phase, Reason, SkipReason, VersionOrigin,
 };
 
+use super::messages::prose;
 use super::model::Model;
-use super::said::prose;
 use super::world::{World, settings};
 
 /// A window of 20,000: 18,000 usable, soft mark 9,000, hard mark 14,400.
@@ -14,7 +14,7 @@ fn small() -> CompactionSettings {
     settings(20_000)
 }
 
-/// A turn of about so many tokens.
+/// A turn of about this many tokens.
 fn turn(world: &mut World, seed: u64, tokens: usize) {
     let user = if seed.is_multiple_of(10) {
         format!("Question {seed}: please never rename table t{seed}.")
@@ -46,7 +46,7 @@ fn swapped(world: &World) -> (Reason, VersionOrigin, Option<BuildKind>) {
 }
 
 #[test]
-fn the_soft_mark_begins_a_draft_and_growth_another() {
+fn the_soft_mark_starts_a_draft_and_growth_another() {
     let mut world = World::new(small());
     grown_to(&mut world, 8_000);
     assert_eq!(world.draft_orders.len(), 0);
@@ -119,7 +119,7 @@ fn a_context_that_jumps_over_both_marks_waits_for_a_draft_only() {
 }
 
 #[test]
-fn the_memory_of_the_model_goes_before_the_draft() {
+fn the_memory_of_the_model_is_preferred_to_the_draft() {
     let mut world = World::new(CompactionSettings {
         compactor: CompactorChoice::Model,
         ..small()
@@ -249,7 +249,7 @@ fn without_a_draft_to_fall_back_on_the_history_is_kept() {
 }
 
 #[test]
-fn failures_in_a_row_rest_the_model_and_say_so_once() {
+fn failures_in_a_row_rest_the_model_and_are_reported_once() {
     let mut world = World::new(CompactionSettings {
         compactor: CompactorChoice::Model,
         ..settings(60_000)
@@ -284,7 +284,7 @@ fn failures_in_a_row_rest_the_model_and_say_so_once() {
 }
 
 #[test]
-fn what_the_provider_asks_to_wait_is_waited() {
+fn a_retry_after_of_the_provider_is_respected() {
     let mut world = World::new(CompactionSettings {
         compactor: CompactorChoice::Model,
         ..settings(60_000)
@@ -328,7 +328,7 @@ fn too_little_gain_halts_once_until_there_is_more() {
 }
 
 #[test]
-fn overhead_above_the_mark_is_said_once() {
+fn overhead_above_the_mark_is_reported_once() {
     for hard in [Mark::Tokens(16_000), Mark::Permille(800)] {
         let mut world = World::new(CompactionSettings { hard, ..small() });
         world.overhead(17_900, 70_000);
@@ -418,7 +418,7 @@ fn turns_calls_and_phases_are_reasons_of_their_own() {
 }
 
 #[test]
-fn turns_of_few_words_swap_nothing_and_halt_nothing() {
+fn short_turns_neither_swap_nor_halt() {
     let mut world = World::new(CompactionSettings {
         mode: Mode::Traditional,
         ..settings(100_000)
@@ -471,7 +471,7 @@ fn an_overflow_shrinks_and_teaches_the_window() {
 }
 
 #[test]
-fn overflows_that_nothing_helps_against_end() {
+fn overflows_without_remedy_end() {
     let mut world = World::new(small());
     world.user(&prose(1, 3_000));
     for _ in 0..4 {
@@ -483,7 +483,7 @@ fn overflows_that_nothing_helps_against_end() {
 }
 
 #[test]
-fn a_cold_cache_is_a_chance_above_the_soft_mark() {
+fn a_cold_cache_allows_a_swap_above_the_soft_mark() {
     for (tokens, minutes, rule, swaps) in [
         (10_500, 6, EconomyRule::WhenCold, 1),
         (10_500, 4, EconomyRule::WhenCold, 0),
@@ -518,7 +518,7 @@ fn a_cold_cache_is_a_chance_above_the_soft_mark() {
 }
 
 #[test]
-fn what_is_switched_off_stays_as_it_is() {
+fn mode_off_changes_nothing() {
     let mut world = World::new(CompactionSettings {
         mode: Mode::Off,
         ..small()
@@ -540,7 +540,7 @@ fn what_is_switched_off_stays_as_it_is() {
 }
 
 #[test]
-fn switching_off_lets_a_waiting_request_go() {
+fn switching_off_releases_a_waiting_request() {
     let mut world = World::new(CompactionSettings {
         mode: Mode::Traditional,
         ..small()
@@ -569,7 +569,7 @@ fn the_provider_counts_more_than_the_estimate() {
 }
 
 #[test]
-fn a_report_of_a_prompt_that_was_cut_is_not_believed() {
+fn a_report_of_a_truncated_prompt_is_ignored() {
     let mut world = World::new(small());
     grown_to(&mut world, 8_000);
     let tokens = world.engine.status().tokens;

@@ -5,8 +5,8 @@ use throughline_engine::{
     RefusalReason, Swapping, VersionOrigin,
 };
 
+use super::messages::prose;
 use super::model::Model;
-use super::said::prose;
 use super::world::{World, settings};
 
 fn by_model(window: u64) -> CompactionSettings {
@@ -28,7 +28,7 @@ fn dropped(world: &World, reason: DropReason) -> usize {
 }
 
 #[test]
-fn an_update_that_began_before_a_swap_is_taken_if_it_covers_more() {
+fn an_update_from_before_a_swap_is_used_if_it_covers_more() {
     let mut world = World::new(by_model(60_000));
     world.latency_ms = 5_000;
     more(&mut world, 0..4);
@@ -86,9 +86,9 @@ fn a_model_is_asked_when_the_provider_has_begun_to_answer() {
     }
 }
 
-/// Whoever asks for a memory does not wait for the provider.
+/// A requested memory does not wait for the provider.
 #[test]
-fn a_memory_that_is_asked_for_is_made_while_a_request_is_on_its_way() {
+fn a_requested_memory_is_made_while_a_request_is_in_flight() {
     let mut world = World::new(by_model(60_000));
     more(&mut world, 0..4);
     world.user("Go on.");
@@ -123,7 +123,7 @@ fn after_two_swaps_an_update_is_dropped_or_overtaken() {
 }
 
 #[test]
-fn memories_that_are_no_good_are_refused_for_a_reason() {
+fn unfit_memories_are_refused_with_a_reason() {
     type Is = fn(&RefusalReason) -> bool;
     let table: [(Model, Option<Is>); 4] = [
         (Model::Empty, Some(|reason| *reason == RefusalReason::Empty)),
@@ -201,7 +201,7 @@ fn a_memory_larger_than_what_it_covers_is_refused() {
 }
 
 #[test]
-fn an_answer_that_comes_twice_or_that_nobody_ordered_is_dropped() {
+fn a_repeated_or_unordered_answer_is_dropped() {
     let mut world = World::new(by_model(60_000));
     more(&mut world, 0..4);
     world.compact(None, Swapping::AtOnce);
@@ -241,7 +241,7 @@ fn settings_may_change_while_an_update_runs() {
         more(&mut world, 6..8);
         assert!(world.engine.memory().unwrap().tokens <= world.settings.memory_tokens_max);
     }
-    // Switched off, what the background makes is given up.
+    // Switching off cancels what is being built.
     let mut world = World::new(by_model(20_000));
     more(&mut world, 0..11);
     assert!(world.engine.status().is_updating);
@@ -251,7 +251,7 @@ fn settings_may_change_while_an_update_runs() {
 }
 
 #[test]
-fn drafts_that_fail_are_not_tried_for_ever() {
+fn failing_drafts_are_not_retried_forever() {
     let mut world = World::new(settings(20_000));
     world.drafts_fail = true;
     more(&mut world, 0..15);

@@ -1,4 +1,4 @@
-//! What surrounds an engine, without clock, network and files. Everything that the engine says is checked as it says it.
+//! What surrounds an engine, without clock, network and files. Every output is checked as it comes.
 
 mod checks;
 
@@ -20,8 +20,8 @@ use throughline_transcript::request::{self, Frame, MemoryPlace, message};
 use throughline_transcript::usage::ContextSize;
 use throughline_transcript::wire::Wire;
 
+use super::messages::calls;
 use super::model::{Model, failure};
-use super::said::calls;
 
 /// A request that went out.
 #[derive(Clone, Debug)]
@@ -169,7 +169,7 @@ impl World {
         }
     }
 
-    /// Each compaction that was asked for has one outcome, unless the process ended before.
+    /// Each requested compaction has one outcome, unless the process ended before.
     pub(crate) fn check_outcomes(&self) {
         for id in self.asked_since..=self.compactions {
             let outcomes = self.outcomes.get(&id).map_or(0, Vec::len);
@@ -231,7 +231,7 @@ impl World {
         self.append(&message::user(self.wire(), text));
     }
 
-    /// The model answers without a request having been asked for: transcripts that begin in the middle.
+    /// The model answers without a request: transcripts that begin in the middle.
     pub(crate) fn assistant(&mut self, text: &str) {
         self.append(&message::assistant(self.wire(), text));
     }
@@ -446,7 +446,7 @@ impl World {
         self.input(Input::Updated { ticket, result });
     }
 
-    // What was said.
+    // What was reported.
 
     pub(crate) fn count(&self, is_it: impl Fn(&EngineEvent) -> bool) -> usize {
         self.events.iter().filter(|event| is_it(event)).count()

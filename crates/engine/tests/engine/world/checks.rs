@@ -1,4 +1,4 @@
-//! What the engine says is done, and checked as it is done.
+//! Performs the outputs of the engine, and checks each.
 
 use std::sync::Arc;
 
@@ -122,7 +122,7 @@ impl World {
         self.adoption = Some(adoption);
     }
 
-    /// What a person has said to keep in mind stays, unless it was only pinned and let go.
+    /// The ledger stays, except for pins that were removed.
     fn check_ledger(&self, before: &Memory, after: &Memory) {
         for item in &before.items {
             if !item.entry.section().is_ledger() || item.id.starts_with("pin-") {
@@ -252,7 +252,7 @@ impl World {
         });
     }
 
-    /// Whether a model may be asked to go on from here.
+    /// Whether a model may be asked to continue from here.
     fn is_sendable(&self) -> bool {
         self.archive
             .last()

@@ -1,4 +1,4 @@
-//! Compactions that somebody asks for: focus, joining, cancelling, previews, undo, pins, edits.
+//! Requested compactions: focus, joining, cancelling, previews, undo, pins, edits.
 
 use throughline_engine::{
     BuildKind, CompactionOutcome, CompactionSettings, CompactorChoice, DropReason, EngineEvent,
@@ -7,8 +7,8 @@ use throughline_engine::{
 use throughline_memory::document::{Entry, Memory};
 use throughline_transcript::digest::{Digest, prefix_digests};
 
+use super::messages::prose;
 use super::model::Model;
-use super::said::prose;
 use super::world::{World, settings};
 
 /// A conversation of some 4,000 tokens in a window of 60,000.
@@ -85,7 +85,7 @@ fn with_nothing_to_compact_nothing_changes() {
 }
 
 #[test]
-fn an_answered_request_may_be_covered_and_is_not_taken_up_again() {
+fn an_answered_request_may_be_covered_and_is_not_quoted() {
     let mut world = World::new(settings(60_000));
     world.turn("Write the report about the harbour.", &prose(1, 3_000));
     let id = world.compact(None, Swapping::AtOnce);
@@ -176,7 +176,7 @@ fn a_request_that_waits_goes_when_the_compaction_is_cancelled() {
 }
 
 #[test]
-fn without_the_model_the_draft_is_swapped_in_and_it_is_said() {
+fn without_the_model_the_draft_is_swapped_in_and_reported() {
     let mut world = talk(CompactorChoice::Model);
     world.model = Model::Fails("overloaded", None);
     let id = world.compact(None, Swapping::AtOnce);
@@ -190,7 +190,7 @@ fn without_the_model_the_draft_is_swapped_in_and_it_is_said() {
 }
 
 #[test]
-fn a_preview_is_looked_at_and_then_swapped_in() {
+fn a_preview_is_reviewed_and_then_swapped_in() {
     for compactor in [CompactorChoice::Extractive, CompactorChoice::Model] {
         let mut world = talk(compactor);
         let id = world.compact(Some("numbers"), Swapping::Preview);
@@ -215,7 +215,7 @@ fn a_preview_is_looked_at_and_then_swapped_in() {
 }
 
 #[test]
-fn a_preview_says_what_it_drops() {
+fn a_preview_lists_what_it_drops() {
     let mut world = talk(CompactorChoice::Extractive);
     world.compact(None, Swapping::AtOnce);
     more(&mut world, 10..20);
@@ -287,7 +287,7 @@ fn undo_of_the_second_swap_brings_back_the_first_memory() {
 }
 
 #[test]
-fn what_was_before_a_swap_can_be_told_after_a_restart_if_it_fits() {
+fn the_previous_epoch_can_be_given_after_a_restart_if_it_fits() {
     let mut world = talk(CompactorChoice::Extractive);
     world.compact(None, Swapping::AtOnce);
     let first = world.engine.memory().unwrap().as_ref().clone();
@@ -373,7 +373,7 @@ fn pins_before_during_and_after_a_build_are_in_the_next_memory() {
     assert_eq!(says(world.memory(), "The port is 8431."), 0);
     assert_eq!(says(world.memory(), "Deploys are on Mondays."), 1);
     assert_eq!(says(world.memory(), "Ada signs off."), 1);
-    // Many swaps later they still stand there once.
+    // Many swaps later each is still there once.
     for round in 0..3 {
         more(&mut world, 20 + round * 4..24 + round * 4);
         world.compact(None, Swapping::AtOnce);
@@ -384,7 +384,7 @@ fn pins_before_during_and_after_a_build_are_in_the_next_memory() {
 }
 
 #[test]
-fn a_memory_that_a_person_edited_takes_the_place_and_its_edits_stay() {
+fn a_memory_edited_by_a_person_is_used_and_its_edits_stay() {
     let mut world = talk(CompactorChoice::Model);
     world.user("Never touch folder vendor, please.");
     world.request();
@@ -399,7 +399,7 @@ fn a_memory_that_a_person_edited_takes_the_place_and_its_edits_stay() {
         .position(|item| matches!(item.entry, Entry::Correction { .. }))
         .unwrap();
     let removed = edited.items.remove(removed);
-    // An update runs on the ground of the memory that is edited.
+    // An update of the memory that is edited is running.
     more(&mut world, 10..14);
     world.is_rude = true;
     world.compact(None, Swapping::AtOnce);
@@ -416,7 +416,7 @@ fn a_memory_that_a_person_edited_takes_the_place_and_its_edits_stay() {
 }
 
 #[test]
-fn a_memory_of_another_history_is_not_taken() {
+fn a_memory_of_another_history_is_refused() {
     let mut world = talk(CompactorChoice::Extractive);
     world.compact(None, Swapping::Preview);
     let mut memory = world.engine.preview().unwrap().version.memory.clone();
@@ -447,7 +447,7 @@ fn a_compaction_that_a_swap_overtakes_is_committed() {
 }
 
 #[test]
-fn an_answer_that_was_asked_for_before_a_swap_keeps_no_reasoning_after_it() {
+fn an_answer_requested_before_a_swap_keeps_no_reasoning_after_it() {
     let mut world = World::new(CompactionSettings {
         binds_thinking: true,
         keep: Mark::Tokens(500),

@@ -42,7 +42,7 @@ pub(crate) fn calls(wire: Wire, ids: &[&str]) -> Vec<Raw> {
     }
 }
 
-/// So many words that do not repeat.
+/// This many words, without repeats.
 pub(crate) fn prose(seed: u64, words: usize) -> String {
     const WORDS: [&str; 24] = [
         "parser", "reads", "the", "file", "then", "writes", "a", "table", "of", "dates", "which",
