@@ -2,7 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
-    reason = "a benchmark that cannot go on has failed"
+    reason = "a benchmark that cannot continue has failed"
 )]
 
 use std::hint::black_box;
@@ -22,7 +22,7 @@ use throughline_transcript::wire::Wire;
 
 const TEXT: &str = "The importer reads src/orders.rs and writes a table of 1,204 dates, which Ada checks by hand. ";
 
-/// A message of about so many tokens.
+/// A message of about this many tokens.
 fn message(index: usize, tokens: usize) -> Message {
     let text = format!("Part {index}. {}", TEXT.repeat(tokens / 24));
     let raw = if index.is_multiple_of(2) {
@@ -54,7 +54,7 @@ fn drain(engine: &mut Engine) -> (Option<Plan>, Option<BuildOrder>) {
     (plan, order)
 }
 
-/// A session with so many messages, of which all but the last 40 are covered.
+/// A session with this many messages, of which all but the last 40 are covered.
 fn long_session(archived: usize) -> (CompactionSettings, Snapshot) {
     let settings = CompactionSettings::new(200_000);
     let covered: Vec<_> = (0..40).map(|index| message(index, 200)).collect();

@@ -8,7 +8,7 @@ use std::ops::Add;
 pub struct Time(i64);
 
 impl Time {
-    /// The moment so many milliseconds after the start.
+    /// The moment this many milliseconds after the start.
     #[must_use]
     pub fn from_ms(ms: i64) -> Self {
         Self(ms)
@@ -44,9 +44,9 @@ impl fmt::Display for Time {
 /// A point on the way from an empty context to a full one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// So many thousandths of the usable window.
+    /// Thousandths of the usable window.
     Permille(u32),
-    /// So many tokens of context, overhead included.
+    /// Tokens of context, overhead included.
     Tokens(u64),
 }
 
@@ -55,15 +55,15 @@ pub enum Mark {
 pub struct Budget {
     /// Everything that the model can hold, prompt and answer.
     pub window: u64,
-    /// What is kept free for the answer.
+    /// Tokens reserved for the answer.
     pub output_reserve: u64,
     /// What every request takes before any message: system prompt and tools.
     pub overhead: u64,
 }
 
 impl Budget {
-    /// The largest prompt. At least half of the window: a reserve for answers that was meant for another model must not
-    /// leave nothing for the conversation.
+    /// The largest prompt. At least half of the window: a reserve that was set for another model must leave room
+    /// for the conversation.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.window - self.output_reserve.min(self.window / 2)
@@ -84,7 +84,7 @@ impl Budget {
         }
     }
 
-    /// So many thousandths of the usable window.
+    /// This many thousandths of the usable window.
     #[must_use]
     pub fn share(&self, permille: u32) -> u64 {
         let share = u128::from(self.usable()) * u128::from(permille) / 1000;
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn overhead_above_the_window_leaves_nothing() {
+    fn overhead_above_the_window_leaves_no_room() {
         let budget = Budget {
             window: 8_000,
             output_reserve: 4_000,
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_back_gives_no_time() {
+    fn a_clock_set_back_gives_zero_elapsed_time() {
         assert_eq!(Time::from_ms(5).since(Time::from_ms(9)), 0);
         assert_eq!((Time::from_ms(i64::MAX) + 5).ms(), i64::MAX);
     }

@@ -83,7 +83,7 @@ struct Overhead {
 /// Everything that an engine needs to resume a stored session.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// What requests are made with; `None` if that was never said.
+    /// What requests are made with; `None` if it was never stored.
     pub adoption: Option<MemoryAdoption>,
     /// The memory that it names.
     pub version: Option<Version>,
@@ -272,7 +272,7 @@ impl Engine {
             .unwrap_or_else(|| Chain::new().digest())
     }
 
-    /// What estimates of tokens are multiplied with, in thousandths, by what the provider has said; `None` before that.
+    /// The factor for token estimates that follows from the provider's reports, in thousandths; `None` before the first.
     #[must_use]
     pub fn ratio_permille(&self) -> Option<u64> {
         let calibration = self.meter.calibration();
@@ -477,7 +477,7 @@ impl Engine {
             });
             return;
         }
-        // What was made, or is being made, on the ground of another memory would undo the edit.
+        // A memory that was made, or is being made, from another memory would undo the edit.
         self.give_up_builds(DropReason::Overtaken);
         self.memories.forget_candidates();
         let version = Version::new(memory, VersionOrigin::Given, &self.settings);

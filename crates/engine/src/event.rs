@@ -1,4 +1,4 @@
-//! What the engine decided, with numbers and reasons: for logs, metrics and whoever watches.
+//! Decisions of the engine, with numbers and reasons: for logs, metrics and users.
 
 mod words;
 
@@ -7,18 +7,18 @@ use std::fmt;
 use crate::phase::Phase;
 use crate::vocabulary::{Requester, Ticket, UpdateFailure, VersionOrigin};
 
-/// A decision. Written out, it is a plain sentence for people.
+/// A decision. `Display` writes it as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EngineEvent {
     /// A memory was ordered.
     BuildStarted {
         /// The order.
         ticket: Ticket,
-        /// Who makes it.
+        /// Its maker.
         kind: BuildKind,
         /// Why now.
         reason: Reason,
-        /// Messages that it will stand for.
+        /// Messages that it will cover.
         cover: usize,
         /// Tokens of the new messages that it reads.
         tokens: u64,
@@ -29,7 +29,7 @@ pub enum EngineEvent {
         ticket: Ticket,
         /// Who made it.
         kind: BuildKind,
-        /// Messages that it stands for.
+        /// Messages that it covers.
         cover: usize,
         /// Its tokens.
         tokens: u64,
@@ -45,27 +45,27 @@ pub enum EngineEvent {
         /// Why.
         reason: RefusalReason,
     },
-    /// No memory came.
+    /// No memory was made.
     Failed {
         /// The order.
         ticket: Ticket,
-        /// Who was asked.
+        /// The maker that failed.
         kind: BuildKind,
         /// Why.
         reason: UpdateFailure,
         /// Failures in a row.
         in_a_row: u32,
     },
-    /// A memory came too late or for another history.
+    /// A memory arrived too late or for another history.
     Dropped {
         /// The order.
         ticket: Ticket,
         /// Why.
         reason: DropReason,
     },
-    /// A memory has taken the place of messages.
+    /// A memory replaced messages.
     Swapped {
-        /// The epoch that begins.
+        /// The new epoch.
         epoch: u64,
         /// Why now.
         reason: Reason,
@@ -73,7 +73,7 @@ pub enum EngineEvent {
         version: u32,
         /// Who made it.
         origin: VersionOrigin,
-        /// Messages that it stands for.
+        /// Messages that it covers.
         cover: usize,
         /// Tokens of the context before.
         tokens_before: u64,
@@ -81,50 +81,50 @@ pub enum EngineEvent {
         tokens_after: u64,
         /// How long a request waited for it, milliseconds.
         waited_ms: u64,
-        /// What it was waited for, if it was.
+        /// The build that the request waited for, if it waited.
         waited_for: Option<BuildKind>,
     },
-    /// A swap or build was due, but does not happen.
+    /// A swap or build was due and does not happen.
     Skipped {
         /// Why it was due.
         due: Reason,
         /// Why it does not happen.
         reason: SkipReason,
     },
-    /// The draft takes the place of the model's memory.
+    /// The draft replaces the model's memory.
     FellBack {
         /// Why.
         reason: UpdateFailure,
     },
-    /// Nothing is compacted from now on, until something changes. Said once.
+    /// Compaction stops until something changes. Reported once.
     Halted(Halt),
-    /// Compaction goes on.
+    /// Compaction resumes.
     Resumed,
-    /// The last swap was taken back.
+    /// The last swap was undone.
     Undone {
-        /// The epoch that begins.
+        /// The new epoch.
         epoch: u64,
         /// Tokens of the context after that.
         tokens: u64,
     },
-    /// The provider told of a smaller window than was known.
+    /// The provider reported a smaller window than the known one.
     WindowLearned {
         /// Tokens.
         window: u64,
     },
-    /// The provider reports far fewer tokens than were sent: a server that cuts the front of long prompts. The report is
-    /// not believed.
+    /// The provider reports far fewer tokens than were sent: a server that truncates long prompts at the front. The
+    /// report is ignored.
     SeemsCut {
         /// Tokens that were sent, estimated.
         estimated: u64,
         /// Tokens that were reported.
         reported: u64,
     },
-    /// What became of a compaction that somebody asked for. Each has one outcome.
+    /// The outcome of a requested compaction. Each has one.
     Compaction {
-        /// The id that it was asked under.
+        /// Id of the request.
         id: u64,
-        /// What became of it.
+        /// The outcome.
         outcome: CompactionOutcome,
     },
 }
@@ -144,29 +144,29 @@ pub enum BuildKind {
 pub enum Reason {
     /// The soft mark was passed.
     SoftMark,
-    /// The context has grown by a step.
+    /// The context grew by a step.
     Grown,
     /// The hard mark was passed.
     HardMark,
     /// The threshold of traditional compaction was passed.
     Threshold,
-    /// The request has nearly too many bytes.
+    /// The request is close to its limit of bytes.
     BodyBytes,
     /// The provider refused the request as too large.
     Overflow,
-    /// So many turns since the last swap.
+    /// This many turns since the last swap.
     Turns(u32),
-    /// So many calls of tools since the last swap.
+    /// This many tool calls since the last swap.
     ToolCalls(u32),
-    /// A phase of the work has ended.
+    /// A phase of the work ended.
     Phase(Phase),
     /// The provider's cache has gone cold.
     Cold,
-    /// It costs less than going on.
+    /// The swap costs less than going without it.
     Pays,
-    /// Somebody asked for it.
+    /// It was requested.
     Asked(Requester),
-    /// A memory was given.
+    /// The caller set a memory.
     Given,
 }
 
@@ -181,15 +181,15 @@ pub enum RefusalReason {
         /// Tokens of what it covers.
         covered: u64,
     },
-    /// It stands for other messages than were asked for.
+    /// It covers other messages than ordered.
     OtherCover,
-    /// It says nothing.
+    /// It has no content.
     Empty,
-    /// It is larger than it may be, and its ledger alone is.
+    /// It is larger than its limit, and so is its ledger alone.
     OverCap {
         /// Its tokens.
         tokens: u64,
-        /// What it may have.
+        /// The limit, tokens.
         tokens_max: u64,
     },
 }
@@ -197,15 +197,15 @@ pub enum RefusalReason {
 /// Why a memory was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropReason {
-    /// The history that it was made of is not the history any more.
+    /// The history has changed since it was ordered.
     HistoryChanged,
     /// More than one swap has happened since it was ordered.
     TwoSwaps,
-    /// What was adopted since covers as much.
+    /// The adopted memory covers as much.
     Overtaken,
     /// It was cancelled.
     Cancelled,
-    /// Nobody ordered it.
+    /// It was not ordered.
     NotOrdered,
 }
 
@@ -214,28 +214,28 @@ pub enum DropReason {
 pub enum SkipReason {
     /// No message can be covered: calls are open, or the latest request is the first message.
     NothingToCover,
-    /// The context would not become smaller by the least that is worth it.
+    /// The context would shrink by less than the least gain.
     TooLittleGain {
         /// Tokens before.
         before: u64,
         /// Tokens after.
         after: u64,
     },
-    /// No memory is ready, and waiting is not allowed.
+    /// No memory is ready, and the request may not wait.
     NotReady,
 }
 
 /// Why compaction has stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Halt {
-    /// System prompt and tools alone are above the mark: no compaction can change that.
+    /// System prompt and tools alone exceed the mark; no compaction can change that.
     Overhead {
         /// Tokens of system prompt and tools.
         overhead: u64,
         /// The largest prompt.
         limit: u64,
     },
-    /// A swap made the context hardly smaller.
+    /// A swap would make the context hardly smaller.
     NoGain {
         /// Tokens before.
         before: u64,
@@ -251,7 +251,7 @@ pub enum Halt {
     },
 }
 
-/// What became of a compaction that was asked for.
+/// Outcome of a requested compaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CompactionOutcome {
@@ -260,16 +260,16 @@ pub enum CompactionOutcome {
         /// Number of the memory version.
         version: u32,
     },
-    /// The memory is ready to be looked at.
+    /// The memory is ready for review.
     Prepared,
-    /// Another one for the same is running; that one counts.
+    /// It joined a running compaction of the same messages.
     Joined,
-    /// It was not begun, or its memory was no good.
+    /// It did not begin, or its memory was refused.
     Refused {
         /// Why.
         reason: String,
     },
-    /// It was given up: cancelled, or the history changed.
+    /// It was cancelled, or the history changed.
     Discarded,
 }
 

@@ -21,7 +21,7 @@ pub enum Input {
     },
     /// A message was added to the end of the transcript, in the form in which it goes into requests.
     Appended(Message),
-    /// The transcript now ends after so many messages: an edit, a rewind.
+    /// The transcript was cut back: an edit, a rewind.
     Truncated {
         /// Messages that are left, counted over the whole transcript.
         messages: usize,
@@ -31,17 +31,17 @@ pub enum Input {
     /// The caller wants to send a request. It is answered by [`crate::Output::Request`], or by
     /// [`crate::Output::Wait`] and later by a request.
     RequestWanted,
-    /// The provider has begun to answer the last request: what stands in it can be read from the provider's cache from
-    /// now on, and not sooner. A model that reads the request too is asked then, so that it need not be paid for twice.
+    /// The provider has begun to answer the last request: from now on the provider's cache holds it. An update
+    /// that reads the same request starts now, so that the request is not paid twice.
     AnswerBegun,
     /// The model has answered the last request, and its answer was appended.
     Answered {
-        /// What the provider says that the context took.
+        /// The size of the context, as the provider reports it.
         context: Option<ContextSize>,
     },
-    /// The provider refused the last request because it is too large.
+    /// The provider refused the last request as too large.
     Overflowed {
-        /// The window that it named.
+        /// The window that it reported.
         window: Option<u64>,
     },
     /// A draft is ready.
@@ -58,20 +58,20 @@ pub enum Input {
         /// The memory, or why there is none.
         result: Result<Memory, UpdateFailure>,
     },
-    /// A waiting request has waited as long as it may.
+    /// The time limit of a waiting request has passed.
     WaitedEnough,
-    /// Somebody asks for a compaction now.
+    /// A compaction is requested.
     Compact(Compaction),
-    /// Give up what is being built.
+    /// Cancel what is being built.
     Cancel,
-    /// What requests were made with before the last swap, as it was stored: it can be taken back now, in another process
-    /// too, and after a later one was taken back. Nothing happens if it does not fit.
+    /// What requests were made with before the last swap, as it was stored: the swap can then be undone, in
+    /// another process too, and after the undo of a later swap. It is ignored if it does not fit.
     Before(Box<PreviousEpoch>),
-    /// Take the last swap back.
+    /// Undo the last swap.
     Undo,
     /// Keep a fact in the ledger.
     Pin(Pin),
-    /// Let a pinned fact go.
+    /// Remove a pinned fact.
     Unpin {
         /// Its id.
         id: String,
@@ -80,21 +80,21 @@ pub enum Input {
     PhaseEnded,
     /// The settings have changed; another model may have been chosen.
     Configured(Box<CompactionSettings>),
-    /// System prompt, tools or model have changed, so that requests no longer begin as they did. The epoch stays: no
-    /// other memory takes the place of the present one.
+    /// System prompt, tools or model have changed, so requests have another beginning. The epoch stays, because
+    /// the memory does.
     FrameChanged,
-    /// A memory that was edited by a person or brought from elsewhere takes the place of the one in the requests.
+    /// A memory that a person edited, or that comes from elsewhere, replaces the one in the requests.
     Given(Box<Memory>),
 }
 
-/// A compaction that somebody asks for.
+/// A requested compaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compaction {
-    /// What the outcome is reported under.
+    /// Its id; the outcome is reported with it.
     pub id: u64,
-    /// What the memory should be about. Used for this memory only.
+    /// Topic to focus on, for this memory only.
     pub focus: Option<String>,
-    /// Who asks.
+    /// Who requests it.
     pub by: Requester,
     /// Whether the memory is swapped in.
     pub swapping: Swapping,
@@ -103,21 +103,21 @@ pub struct Compaction {
 /// What requests were made with before a swap.
 #[derive(Clone, Debug)]
 pub struct PreviousEpoch {
-    /// The memory of then, if there was one.
+    /// The memory before the swap, if there was one.
     pub version: Option<Version>,
     /// The messages that were quoted behind it, and the index of the first.
     pub quoted: Option<(usize, Vec<Message>)>,
-    /// Digest of what it stands for.
+    /// Digest of what it covers.
     pub chain: Digest,
     /// The messages that the swap covered.
     pub messages: Vec<Message>,
 }
 
-/// What becomes of a memory that was asked for.
+/// What happens to the memory of a requested compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Swapping {
     /// It is swapped in as soon as it is ready.
     AtOnce,
-    /// It is only prepared, to be looked at.
+    /// It is only prepared for review.
     Preview,
 }

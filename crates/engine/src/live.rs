@@ -165,7 +165,7 @@ impl Live {
     /// The legal cut that keeps at most as much as `keep` says, or as little more as there must be: index over the whole
     /// transcript.
     ///
-    /// Messages that no model has answered yet are kept whatever they take: nobody has read them.
+    /// Messages that no model has answered yet are kept, whatever their size: no model has read them.
     pub(crate) fn cut(
         &self,
         keep: Keep,
@@ -260,7 +260,7 @@ impl Live {
         Some(self.first + before + 1)
     }
 
-    /// Whether the model has said all that it had to say to what came before.
+    /// Whether the model has finished its answer to everything before.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.messages
             .last()
@@ -314,7 +314,7 @@ impl Request {
     }
 }
 
-/// Whether somebody waits for an answer to a call of a tool.
+/// Whether a tool call has no result yet.
 fn ends_with_open_calls(messages: &[Message]) -> bool {
     messages.last().is_some_and(|last| {
         last.role == Role::Assistant && last.tool_calls().any(|call| !call.is_server_side)

@@ -1,4 +1,4 @@
-//! What the driver has to do.
+//! Actions for the driver.
 
 use std::sync::Arc;
 
@@ -10,44 +10,44 @@ use crate::event::{BuildKind, EngineEvent};
 use crate::version::Version;
 use crate::vocabulary::{MemoryAdoption, Ticket};
 
-/// Something to do.
+/// An action.
 #[derive(Clone, Debug)]
 pub enum Output {
-    /// Have code make a memory, beside the session, and answer with [`crate::Input::Drafted`].
+    /// Make a memory by code in the background, and answer with [`crate::Input::Drafted`].
     Draft(BuildOrder),
-    /// Have a model make a memory, beside the session, and answer with [`crate::Input::Updated`].
+    /// Make a memory by a model in the background, and answer with [`crate::Input::Updated`].
     Update(UpdateOrder),
-    /// The update is not wanted any more. It need not be answered; if it is, the answer is dropped.
+    /// Cancel the update. An answer is optional and is dropped.
     CancelUpdate(Ticket),
     /// Send this request.
     Request(Plan),
     /// The request has to wait for a memory. Send [`crate::Input::WaitedEnough`] if it takes longer than this.
     Wait {
-        /// What is waited for.
+        /// The build that it waits for.
         waited: AwaitedBuild,
         /// Milliseconds.
         at_most_ms: u64,
     },
     /// Store this version of the memory.
     Keep(Arc<Version>),
-    /// Store that requests are made with this from now on. To be done before the next request is sent.
+    /// Store that requests use this from now on, before the next request is sent.
     Adopt(MemoryAdoption),
-    /// The transcript was cut back into what the memory covers. Build the engine anew from what is stored, with the
+    /// The transcript was cut back into what the memory covers. Load the engine from the store again, with the
     /// newest memory that covers no more than what is left ([`crate::Engine::restore`]).
     Reload {
         /// Messages that are left.
         messages: usize,
     },
-    /// Tell whoever wants to know.
+    /// Report this event.
     Event(EngineEvent),
 }
 
-/// Everything that a memory is made of.
+/// Everything that the maker of a memory needs.
 #[derive(Clone, Debug)]
 pub struct BuildOrder {
-    /// Names the order.
+    /// Its id.
     pub ticket: Ticket,
-    /// The epoch in which it was made.
+    /// The epoch of the order.
     pub epoch: u64,
     /// The memory so far.
     pub prior: Option<Arc<Version>>,
@@ -59,26 +59,26 @@ pub struct BuildOrder {
     pub messages: Arc<[Message]>,
     /// The largest memory, tokens.
     pub tokens_max: u64,
-    /// What it should be about.
+    /// Topic to focus on.
     pub focus: Option<String>,
 }
 
 impl BuildOrder {
-    /// Messages that the memory will stand for.
+    /// Messages that the memory will cover.
     #[must_use]
     pub fn cover(&self) -> usize {
         self.first + self.messages.len()
     }
 }
 
-/// What a model's memory is made of: the order, and the draft of the same cover.
+/// An order for a model: the build order, and the draft of the same cover.
 #[derive(Clone, Debug)]
 pub struct UpdateOrder {
     /// The order.
     pub order: BuildOrder,
-    /// What code made of the same messages.
+    /// The memory of the same messages by code.
     pub draft: Arc<Memory>,
-    /// The request as it would be sent now, to be shared by the update so that the provider's cache is read.
+    /// The request as it would be sent now. An update that shares its beginning reads the provider's cache.
     pub live: Plan,
 }
 
@@ -88,7 +88,7 @@ pub struct Plan {
     /// The epoch. Within it each request is a prefix of the next, unless the transcript was cut back, or system prompt,
     /// tools or model have changed ([`Plan::thinking_from`] moves then).
     pub epoch: u64,
-    /// What stands before the messages.
+    /// The memory before the messages.
     pub memory: Option<Arc<str>>,
     /// Index of the first message; all from there on are sent.
     pub first: usize,
@@ -101,11 +101,11 @@ pub struct Plan {
     pub last_end: Option<usize>,
     /// Tokens, estimated and corrected by what the provider has reported.
     pub tokens: u64,
-    /// Whether the tokens are more than the model takes, so that the request will be refused.
+    /// Whether the tokens exceed the model's limit, so that the provider will refuse the request.
     pub is_too_large: bool,
 }
 
-/// What a request waits for.
+/// The build that a request waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AwaitedBuild {
     /// The order.

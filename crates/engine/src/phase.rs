@@ -27,13 +27,13 @@ pub enum Phase {
     TestsGreen,
     /// The user speaks of something else.
     TopicShift,
-    /// Nothing was said for a long time.
+    /// A long pause.
     Pause,
     /// The caller says so.
     Announced,
 }
 
-/// A pause of so many milliseconds ends a phase.
+/// A pause this long ends a phase, milliseconds.
 const PAUSE_MS: i64 = 30 * 60 * 1000;
 /// Of a text or result, so much of the start and of the end is looked at, bytes.
 const LOOKED_AT_BYTES: usize = 8_000;
@@ -49,7 +49,7 @@ const WORD_CHARACTERS_MIN: usize = 5;
 pub struct PhaseDetector {
     last_ms: Option<i64>,
     have_tests_failed: bool,
-    /// How often each word stands in the requests that are remembered.
+    /// How often each word occurs in the remembered requests.
     words: HashMap<u64, u32>,
     requests: VecDeque<Vec<u64>>,
     /// Ids of calls that say that all of the plan is done, and that have no result yet.

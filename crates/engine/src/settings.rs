@@ -1,4 +1,4 @@
-//! What a session is told about when and how to compact. All of it can change while the session runs.
+//! When and how a session is compacted. Every setting can change while the session runs.
 
 use throughline_transcript::catalogue::Model;
 use throughline_transcript::cut::TailBegins;
@@ -11,55 +11,55 @@ use crate::budget::Mark;
 pub struct CompactionSettings {
     /// Whether the session is compacted, and whether in the background.
     pub mode: Mode,
-    /// What the model can hold, tokens.
+    /// The model's context window, tokens.
     pub window: u64,
-    /// What is kept free for the answer, tokens.
+    /// Tokens reserved for the answer.
     pub output_reserve: u64,
-    /// The largest request body, bytes; images count here more than in tokens. Anthropic's limit is 32 MB.
+    /// The largest request body, bytes. Images reach this limit before the token limit. Anthropic's is 32 MB.
     pub body_bytes_max: Option<u64>,
-    /// Where building in the background begins.
+    /// The mark at which memories are built in the background.
     pub soft: Mark,
-    /// Where the memory must be swapped in.
+    /// The mark at which a memory must be swapped in.
     pub hard: Mark,
-    /// Where traditional compaction begins.
+    /// The mark at which traditional compaction begins.
     pub threshold: Mark,
-    /// After how much growth the memory is updated.
+    /// Growth after which the memory is updated.
     pub step: Step,
-    /// What else makes a swap wanted.
+    /// Other reasons for a swap.
     pub triggers: Triggers,
-    /// How much of the end of the conversation is kept word for word, where cuts allow.
+    /// How much of the end of the conversation stays verbatim, where legal cuts allow.
     pub keep: Mark,
     /// The largest memory, tokens.
     pub memory_tokens_max: u64,
-    /// The least by which a swap must make the context smaller.
+    /// The least amount by which a swap must shrink the context.
     pub gain_min: Mark,
-    /// Whether a model makes memories, or the extractive compactor alone. How often, [`Economy::spending`] says.
+    /// Whether a model makes memories, or the extractive compactor alone. [`Economy::spending`] limits how often.
     pub compactor: CompactorChoice,
-    /// What happens at the hard mark if no memory by the model is there.
+    /// What happens at the hard mark without a memory by the model.
     pub fallback: Fallback,
-    /// How long a request waits for a model at most, milliseconds. In instant mode 0: it does not.
+    /// How long a request waits for a model in instant mode, milliseconds. The default is 0: it does not wait.
     pub model_wait_ms_max: u64,
-    /// How long a request waits for a model at most in traditional mode, milliseconds.
+    /// How long a request waits for a model in traditional mode, milliseconds.
     pub traditional_wait_ms_max: u64,
-    /// After how many failures in a row the model is not asked any more.
+    /// Failures in a row after which the model rests.
     pub failures_max: u32,
-    /// For how long it is not asked then, milliseconds.
+    /// How long it rests, milliseconds.
     pub failure_rest_ms: u64,
-    /// Whether swapping early is worth its price.
+    /// Prices, and whether an early swap pays.
     pub economy: Economy,
-    /// Whether the model binds signatures of its reasoning to everything before it: then reasoning from before a swap
-    /// leaves the requests.
+    /// Whether the model's reasoning signatures are bound to everything before them. If so, a swap removes earlier
+    /// reasoning from the requests.
     pub binds_thinking: bool,
-    /// What the kept messages may begin with.
+    /// The role that the kept messages may begin with.
     pub tail_begins: TailBegins,
-    /// Counts tokens until the provider says how many there were.
+    /// Estimates tokens until the provider reports its count.
     pub counter: Counter,
 }
 
 /// Whether a session is compacted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Only when a compaction is requested. What was swapped in already stays.
+    /// Only when a compaction is requested. A memory that is in use stays.
     Off,
     /// At the threshold, the next request waits while the memory is made.
     Traditional,
@@ -74,49 +74,49 @@ pub enum CompactorChoice {
     /// Code alone.
     #[default]
     Extractive,
-    /// A model, on the ground of a draft by code.
+    /// A model, starting from a draft by code.
     Model,
 }
 
-/// What is swapped in if the model's memory is missing or was refused.
+/// What is swapped in if the model's memory is missing or refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fallback {
     /// The draft by code, merged into the last memory.
     #[default]
     Draft,
-    /// Nothing: the history is kept as it is.
+    /// Nothing: the history stays.
     KeepHistory,
 }
 
-/// Growth after which code brings the memory up to date; whatever is reached first. When a model does, see
+/// Growth after which code updates the memory; the first limit that is reached counts. For updates by a model see
 /// [`Spending`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Tokens. `None`: 10,000 or a twentieth of the window, whatever is more, but no more than a tenth.
+    /// Tokens. `None`: 10,000 or a twentieth of the window, whichever is more, and at most a tenth.
     pub tokens: Option<u64>,
-    /// Calls of tools.
+    /// Tool calls.
     pub tool_calls: Option<u32>,
-    /// Whether half of the tokens are enough where the user has just been answered.
+    /// Whether half of the tokens suffice right after an answer to the user.
     pub at_breaks: bool,
 }
 
-/// What makes a swap wanted besides the size of the context.
+/// Reasons for a swap besides the size of the context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Triggers {
-    /// So many turns since the last swap. `None`: 40 in traditional mode, never in instant mode.
+    /// Turns since the last swap. `None`: 40 in traditional mode, never in instant mode.
     pub turns: Option<u32>,
-    /// So many calls of tools since the last swap.
+    /// Tool calls since the last swap.
     pub tool_calls: Option<u32>,
-    /// The end of a phase of work, as [`crate::PhaseDetector`] finds it or the caller says.
+    /// The end of a phase of work, as [`crate::PhaseDetector`] finds it or the caller reports it.
     pub phases: bool,
 }
 
 /// Whether a swap before the hard mark pays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Economy {
-    /// What is looked at.
+    /// When to swap early.
     pub rule: EconomyRule,
-    /// How long the provider's cache holds a prefix after its last use, milliseconds.
+    /// How long the provider's cache keeps a prefix after its last use, milliseconds.
     pub cache_ms: u64,
     /// Price of a cached token, in thousandths of an uncached one.
     pub read_permille: u32,
@@ -128,18 +128,16 @@ pub struct Economy {
     pub spending: Spending,
 }
 
-/// What memories by a model may cost. One that somebody asks for, or that a request waits for, is made in any case.
+/// What memories by a model may cost. A memory that is requested, or that a request waits for, is always made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spending {
-    /// Whatever they cost: the model is asked whenever code has brought the memory up to date, so that its memory is
-    /// always at hand.
+    /// No limit: the model is asked after each update by code, so its memory is always ready.
     Freely,
-    /// No more than a part of what swaps save: of what the swaps so far have saved, and of what the next one is expected
-    /// to. The model is asked once for each swap, as late as it can be ready in time, and a second time only if much has
-    /// come since; what comes after its memory is added by code. Where the savings are too small, the memory of code is
-    /// swapped in.
+    /// A share of what swaps save: the savings so far, and those expected of the next swap. The model is asked once for
+    /// each swap, as late as it can be ready in time, and again only if much has been added since; code adds the
+    /// messages after its memory. If the savings are too small, the memory by code is swapped in.
     FromSavings {
-        /// That part, in thousandths.
+        /// The share, in thousandths.
         permille: u32,
     },
 }
@@ -149,19 +147,19 @@ pub enum Spending {
 pub enum EconomyRule {
     /// At the hard mark only.
     HardMarkOnly,
-    /// When the cache has gone cold, so that the prefix must be paid in full anyway.
+    /// When the cache is cold, so that the prefix is paid in full anyway.
     #[default]
     WhenCold,
-    /// Also when what is saved over the requests to come, as many as there were since the last swap, is more than the
-    /// price of the new prefix, times a margin in thousandths.
+    /// Also when the expected savings exceed the price of the new prefix times a margin. As many requests are expected
+    /// as there were since the last swap.
     WhenItPays {
-        /// 1000: as soon as it pays at all.
+        /// In thousandths. 1000: as soon as it pays at all.
         margin_permille: u32,
     },
 }
 
 impl CompactionSettings {
-    /// The defaults for a window of so many tokens.
+    /// The defaults for a window of this many tokens.
     #[must_use]
     pub fn new(window: u64) -> Self {
         Self {
@@ -249,12 +247,12 @@ impl CompactionSettings {
     #[must_use]
     pub fn step_tokens(&self) -> u64 {
         self.step.tokens.unwrap_or_else(|| {
-            // In a small window 10,000 tokens would never come.
+            // A small window never grows by 10,000 tokens.
             10_000.max(self.window / 20).min(self.window / 10).max(1)
         })
     }
 
-    /// Turns after which a swap is wanted.
+    /// Turns after which a swap is due.
     #[must_use]
     pub fn turns_max(&self) -> Option<u32> {
         match self.mode {

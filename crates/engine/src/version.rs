@@ -18,7 +18,7 @@ use crate::vocabulary::{MemoryAdoption, Pin, VersionOrigin};
 pub struct Version {
     /// The document.
     pub memory: Memory,
-    /// The block that stands for it in requests.
+    /// The block that represents it in requests.
     pub text: String,
     /// Tokens of the block, estimated.
     pub tokens: u64,
@@ -40,7 +40,7 @@ impl Version {
         }
     }
 
-    /// How many messages it stands for.
+    /// How many messages it covers.
     #[must_use]
     pub fn cover(&self) -> usize {
         self.memory.cover.messages

@@ -32,7 +32,7 @@ pub enum VersionOrigin {
     Draft,
     /// A model, checked and completed by code.
     Model,
-    /// It was brought from elsewhere or edited by a person.
+    /// A person edited it, or it comes from elsewhere.
     Given,
 }
 
@@ -67,16 +67,16 @@ pub struct Pin {
     pub message: usize,
 }
 
-/// What requests are made with. One of the same epoch as the one before differs in `at_messages` only.
+/// The memory that requests use. One of the same epoch as the one before differs in `at_messages` only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryAdoption {
     /// The epoch that begins, or the present one.
     pub epoch: u64,
     /// Number of the memory version; `None` for no memory.
     pub version: Option<u32>,
-    /// Messages that it stands for.
+    /// Messages that it covers.
     pub cover: usize,
-    /// Messages that there were when it was adopted: reasoning before them belongs to another prefix.
+    /// Number of messages at its adoption. Reasoning before that index belongs to another prefix.
     pub at_messages: usize,
     /// The messages that are quoted behind the memory, because they are the latest request and are covered: index of
     /// the first, and of the one after the last.

@@ -382,7 +382,7 @@ impl Engine {
                 order: order.clone(),
             },
         );
-        // Nothing may be said between a call and its result.
+        // No message may come between a call and its result.
         let live = Plan {
             end: self.live.settled_end(),
             ..self.plan()
@@ -514,7 +514,7 @@ impl Engine {
         reason: RefusalReason,
     ) -> UpdateFailure {
         let message = match reason {
-            RefusalReason::OtherCover => "the memory stands for other messages than were asked for",
+            RefusalReason::OtherCover => "the memory covers other messages than ordered",
             RefusalReason::Empty => "the memory says nothing",
             RefusalReason::OverCap { .. } => "the memory is larger than it may be",
             RefusalReason::NotSmaller { .. } => "the memory is not smaller than what it covers",

@@ -26,7 +26,7 @@ const HITS_MIN_PERMILLE: u64 = 250;
 /// Prompts below this size are not cached by every model, tokens.
 const CACHED_TOKENS_MIN: u64 = 5_000;
 
-/// After the cache has gone cold, it is expected to go cold again within so many requests.
+/// Requests after a cold cache within which the cache is expected to go cold again.
 const COLD_REQUESTS: u32 = 50;
 
 /// How fast the session goes, for when a model has to begin.
@@ -38,7 +38,7 @@ pub(super) struct Pace {
     growth: u64,
     interval_ms: u64,
     update_ms: u64,
-    /// For so many requests more the cache is expected to go cold again.
+    /// Requests for which the cache is still expected to go cold again.
     cold_requests: u32,
 }
 
@@ -216,7 +216,7 @@ impl Engine {
         self.pace.epoch_begins();
     }
 
-    /// What it costs that another memory of so many tokens stands before the messages from `cut` on: it is read for the
+    /// What it costs that another memory of this many tokens precedes the messages from `cut` on: it is read for the
     /// first time, and those that were sent before are not read from the cache.
     fn swap_price(&self, memory: u64, cut: usize) -> u64 {
         let sent = self.live.last_asked().unwrap_or(cut).max(cut);
@@ -260,8 +260,8 @@ impl Engine {
         // There will be as many requests as there were: the best guess for something that has no natural end.
         let requests = u128::from(self.progress.requests().max(1));
         let saved = requests * u128::from(context.saturating_sub(after)) * read;
-        let anew = after.saturating_sub(self.overhead.tokens);
-        let price = u128::from(anew) * write.saturating_sub(read);
+        let rewritten = after.saturating_sub(self.overhead.tokens);
+        let price = u128::from(rewritten) * write.saturating_sub(read);
         (saved * 1000 >= price * u128::from(margin_permille)).then_some(Reason::Pays)
     }
 
@@ -281,7 +281,7 @@ impl Engine {
             && self.is_time_for_model()
     }
 
-    /// Whether somebody waits for a memory, whatever it costs.
+    /// Whether a memory is needed at any price: requested, or awaited by a request.
     fn is_awaited(&self) -> bool {
         self.pending.is_some()
             || self.settings.mode == Mode::Traditional
@@ -293,7 +293,7 @@ impl Engine {
         !self.is_about_to_ask() && self.is_late_for_model() && self.can_pay_model()
     }
 
-    /// Whether the next request brings what the provider has not seen yet: a model that is asked for a memory before it
+    /// Whether the next request has messages that the provider has not read yet: a model that is asked for a memory before it
     /// would be paid for reading that first.
     fn is_about_to_ask(&self) -> bool {
         let last = self.live.messages().last();

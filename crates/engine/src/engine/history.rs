@@ -1,4 +1,4 @@
-//! What happens to the transcript.
+//! Changes of the transcript: appends, edits, clears, undo.
 
 use std::sync::Arc;
 
@@ -88,11 +88,11 @@ impl Engine {
         self.live.truncate(messages);
         self.history_changed();
         if messages < self.flight.thinking_from() {
-            // What is said from here on is reasoned about in the present epoch.
+            // Reasoning about later messages belongs to the present epoch.
             self.reason_from(messages);
         }
         self.memories.truncate(messages);
-        // What was ordered for the messages that are left is still good.
+        // Orders for the messages that are left stay valid.
         let is_cut = |running: &Running| running.cover > messages;
         if self.builds.updating().is_some_and(is_cut) {
             self.give_up_build(BuildKind::Model, DropReason::HistoryChanged);
@@ -206,8 +206,8 @@ impl Engine {
         self.event(EngineEvent::Undone { epoch, tokens });
     }
 
-    /// System prompt, tools or model are others now: reasoning from before has no place behind them. What the memory
-    /// stands for is the same, and so is the epoch.
+    /// System prompt, tools or model have changed: earlier reasoning does not fit behind them. The cover of the memory
+    /// is the same, and so is the epoch.
     pub(super) fn frame_changed(&mut self) {
         self.reason_from(self.live.end());
         self.meter.history_changed();
@@ -236,22 +236,22 @@ impl Engine {
         self.outputs.push_back(Output::Adopt(adoption));
     }
 
-    /// Whether there is a swap to take back.
+    /// Whether there is a swap to undo.
     #[must_use]
     pub fn can_undo(&self) -> bool {
         self.memories.can_undo()
     }
 
-    /// The latest request of the user, if a memory of so many messages covers it.
+    /// The latest request of the user, if a memory with this cover includes it.
     ///
-    /// One that was answered is not quoted: it would be taken up again.
+    /// An answered request is not quoted: the model would work on it again.
     pub(super) fn quoted_by(&self, cover: usize) -> Option<Request> {
         if cover >= self.live.end() && self.live.is_at_rest() {
             return None;
         }
         match self.live.latest_request() {
             Some(request) => (request.range.0 < cover).then_some(request),
-            // It is covered already; what quotes it now goes on to.
+            // It is covered already: keep the present quote.
             None => {
                 let adopted = self.memories.adopted()?;
                 let range = adopted.adoption.quoted?;

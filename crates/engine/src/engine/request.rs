@@ -19,9 +19,9 @@ pub(super) struct WaitingRequest {
     rounds: u8,
 }
 
-/// A request waits for at most so many drafts: one with the usual tail, one with the least.
+/// Drafts that a request waits for: one with the usual tail, one with the least.
 const ROUNDS_MAX: u8 = 2;
-/// A draft takes milliseconds; a driver that does not answer must not hold a request for ever.
+/// A draft takes milliseconds; a driver that does not answer must not block a request forever.
 const DRAFT_WAIT_MS_MAX: u64 = 30_000;
 
 impl Engine {
@@ -30,7 +30,7 @@ impl Engine {
         self.answer(now, None, 0);
     }
 
-    /// Lets a waiting request go on if what it waits for is not made any more: it is there, or it will not come.
+    /// Continues a waiting request if its build is no longer running: it is ready, or it was given up.
     pub(super) fn continue_waiting(&mut self, now: Time) {
         let Some(waiting) = self.waiting else {
             return;
@@ -39,7 +39,7 @@ impl Engine {
             return;
         }
         self.waiting = None;
-        // A model is waited for once.
+        // A request waits for a model once.
         let rounds = match waiting.waited.kind {
             BuildKind::Draft => waiting.rounds,
             BuildKind::Model => ROUNDS_MAX,
@@ -47,7 +47,7 @@ impl Engine {
         self.answer(now, Some(waiting), rounds);
     }
 
-    /// A request that waits has to go on with what there is.
+    /// A waiting request must continue with what is ready.
     pub(super) fn stop_waiting(&mut self) {
         if let Some(waiting) = &mut self.waiting {
             waiting.rounds = ROUNDS_MAX;
@@ -68,7 +68,7 @@ impl Engine {
         self.answer(now, Some(waiting), ROUNDS_MAX);
     }
 
-    /// Says that the draft takes the place of the model's memory, and why.
+    /// Reports that the draft replaces the model's memory, and why.
     pub(super) fn fell_back(&mut self) {
         let reason = self
             .failures
@@ -125,8 +125,7 @@ impl Engine {
         Some((reason, is_urgent))
     }
 
-    /// Whether the person has taken a swap back, and not much has happened since. What does not fit is compacted all
-    /// the same.
+    /// Whether a swap was undone, and not much has happened since. A context that does not fit is compacted anyway.
     fn is_just_undone(&self) -> bool {
         let Some(undone_at) = self.halts.undone_at() else {
             return false;

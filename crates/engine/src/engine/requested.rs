@@ -50,7 +50,7 @@ impl Engine {
             {
                 return Some(self.adopt_requested(&version, Reason::Asked(by)));
             }
-            // What the background makes is what is asked for.
+            // The running build is what the request asks for.
             if let Some(running) = self.builds.updating().or(self.builds.drafting()) {
                 let ticket = running.ticket;
                 self.pending = Some(PendingCompaction { compaction, ticket });
@@ -69,7 +69,7 @@ impl Engine {
             .find(|keeping| self.gain_of(self.cut(*keeping)) >= gain_max / 4)
             .unwrap_or(Keeping::Nothing);
         self.give_up_builds(DropReason::Cancelled);
-        // A draft of the same cover that was made before, or without the focus, is not what is asked for.
+        // An earlier draft of the same cover, or one without the focus, does not answer the request.
         self.memories.forget_draft();
         let focus = compaction.focus.clone();
         self.order(now, Reason::Asked(by), keeping, focus);
@@ -83,7 +83,7 @@ impl Engine {
         None
     }
 
-    /// The memory that was made to be looked at, if it can still be swapped in.
+    /// The memory that was made for review, if it can still be swapped in.
     pub(super) fn prepared(&self) -> Option<Arc<Version>> {
         self.memories
             .prepared()
@@ -91,7 +91,7 @@ impl Engine {
             .cloned()
     }
 
-    /// What was asked for is now made by another order.
+    /// Another order now answers the requested compaction.
     pub(super) fn hand_over_pending(&mut self, from: Ticket, to: Ticket) {
         if let Some(pending) = &mut self.pending
             && pending.ticket == from
@@ -123,7 +123,7 @@ impl Engine {
     fn adopt_requested(&mut self, version: &Arc<Version>, reason: Reason) -> CompactionOutcome {
         if self.context_with(version) >= self.context() {
             return CompactionOutcome::Refused {
-                reason: "the memory is not smaller than what it stands for".to_owned(),
+                reason: "the memory is not smaller than the messages that it covers".to_owned(),
             };
         }
         let version = self.adopt(Arc::clone(version), reason, None);

@@ -1,4 +1,4 @@
-//! Where a session stands, and what a swap would do.
+//! The state of a session, and the effect of a swap.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::Engine;
 use crate::event::Halt;
 use crate::version::Version;
 
-/// Where a session stands, for people and dashboards.
+/// The state of a session, for users and dashboards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionStatus {
     /// Tokens of the next request, estimated and corrected.
@@ -23,7 +23,7 @@ pub struct SessionStatus {
     pub limit: u64,
     /// The epoch.
     pub epoch: u64,
-    /// Messages that the adopted memory stands for.
+    /// Messages that the adopted memory covers.
     pub cover: usize,
     /// Messages of the transcript.
     pub messages: usize,
@@ -44,7 +44,7 @@ pub struct SessionStatus {
 pub struct Preview {
     /// The memory that would be swapped in.
     pub version: Arc<Version>,
-    /// Whether it was made to be looked at: [`crate::Input::Compact`] with [`crate::Swapping::AtOnce`] swaps in this one.
+    /// Whether it was made for review: [`crate::Input::Compact`] with [`crate::Swapping::AtOnce`] swaps in this one.
     pub is_prepared: bool,
     /// Messages that would be covered, on top of those that are.
     pub covers: (usize, usize),
@@ -57,7 +57,7 @@ pub struct Preview {
 }
 
 impl Engine {
-    /// Where the session stands.
+    /// The state of the session.
     #[must_use]
     pub fn status(&self) -> SessionStatus {
         let budget = self.budget();

@@ -1,4 +1,4 @@
-//! Decisions in plain sentences, for people: numbers and words of our own, nothing of what was said.
+//! Events as sentences for people: numbers and words of our own, no content of the conversation.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::{
 use crate::phase::Phase;
 use crate::vocabulary::{Requester, VersionOrigin};
 
-/// Each event has a sentence here. (A chat has shorter ones of its own, for those that its user cares about.)
+/// One sentence for each event. (The chat has shorter ones for the events that its user cares about.)
 impl fmt::Display for EngineEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -23,7 +23,7 @@ impl fmt::Display for EngineEvent {
                 tokens,
             } => write!(
                 f,
-                "{} begins a memory of {} with {} of new text: {}",
+                "{} starts a memory of {}, reading {} of new text: {}",
                 by(*kind),
                 Messages(*cover),
                 Tokens(*tokens),
@@ -37,7 +37,7 @@ impl fmt::Display for EngineEvent {
                 took_ms,
             } => write!(
                 f,
-                "{} has made a memory of {}: {} in {} ms",
+                "{} made a memory of {}: {} in {} ms",
                 by(*kind),
                 Messages(*cover),
                 Tokens(*tokens),
@@ -47,25 +47,21 @@ impl fmt::Display for EngineEvent {
                 ticket: _,
                 kind,
                 reason,
-            } => write!(
-                f,
-                "the memory that {} made is not used: {reason}",
-                by(*kind)
-            ),
+            } => write!(f, "the memory made by {} is not used: {reason}", by(*kind)),
             Self::Failed {
                 ticket: _,
                 kind,
                 reason,
                 in_a_row,
             } => {
-                write!(f, "{} has made no memory: {}", by(*kind), Failure(reason))?;
+                write!(f, "{} made no memory: {}", by(*kind), Failure(reason))?;
                 match in_a_row {
                     0 | 1 => Ok(()),
                     times => write!(f, " ({times} times in a row)"),
                 }
             }
             Self::Dropped { ticket: _, reason } => {
-                write!(f, "a memory that was ordered is not used: {reason}")
+                write!(f, "a memory is dropped: {reason}")
             }
             Self::Swapped {
                 epoch: _,
@@ -80,7 +76,7 @@ impl fmt::Display for EngineEvent {
             } => {
                 write!(
                     f,
-                    "version {version}, made by {}, stands for {} from now on: {} instead of {}, because {}",
+                    "version {version}, made by {}, now covers {}: {} instead of {}, because {}",
                     whose(*origin),
                     Messages(*cover),
                     Tokens(*tokens_after),
@@ -102,31 +98,29 @@ impl fmt::Display for EngineEvent {
             }
             Self::FellBack { reason } => write!(
                 f,
-                "the memory that code made takes the place of the model's: {}",
+                "the memory made by code replaces the model's: {}",
                 Failure(reason)
             ),
-            Self::Halted(halt) => write!(f, "nothing is compacted until something changes: {halt}"),
-            Self::Resumed => f.write_str("something has changed: compaction goes on"),
+            Self::Halted(halt) => write!(f, "compaction stops until something changes: {halt}"),
+            Self::Resumed => f.write_str("something has changed: compaction resumes"),
             Self::Undone { epoch: _, tokens } => write!(
                 f,
-                "the last swap is taken back: the context has {}",
+                "the last swap is undone: the context has {}",
                 Tokens(*tokens)
             ),
-            Self::WindowLearned { window } => write!(
-                f,
-                "the provider says that the window has {}",
-                Tokens(*window)
-            ),
+            Self::WindowLearned { window } => {
+                write!(f, "the provider reports a window of {}", Tokens(*window))
+            }
             Self::SeemsCut {
                 estimated,
                 reported,
             } => write!(
                 f,
-                "the provider counts {} where about {} were sent: it seems to cut long prompts, and its count is not used",
+                "the provider counts {} of about {} sent: it seems to truncate long prompts, so its count is not used",
                 Tokens(*reported),
                 grouped(*estimated)
             ),
-            Self::Compaction { id: _, outcome } => write!(f, "what was asked for: {outcome}"),
+            Self::Compaction { id: _, outcome } => write!(f, "requested compaction: {outcome}"),
         }
     }
 }
@@ -136,15 +130,15 @@ impl fmt::Display for RefusalReason {
         match self {
             Self::NotSmaller { tokens, covered } => write!(
                 f,
-                "it has {}, and what it stands for has {}",
+                "it has {}, and the messages that it covers have {}",
                 Tokens(*tokens),
                 grouped(*covered)
             ),
-            Self::OtherCover => f.write_str("it stands for other messages than were asked for"),
-            Self::Empty => f.write_str("it says nothing"),
+            Self::OtherCover => f.write_str("it covers other messages than ordered"),
+            Self::Empty => f.write_str("it is empty"),
             Self::OverCap { tokens, tokens_max } => write!(
                 f,
-                "it has {} and may have {}; what must stay in it is too much",
+                "it has {}, the limit is {}, and its ledger alone exceeds that",
                 Tokens(*tokens),
                 grouped(*tokens_max)
             ),
@@ -155,11 +149,11 @@ impl fmt::Display for RefusalReason {
 impl fmt::Display for DropReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::HistoryChanged => "the conversation that it was made of has changed",
-            Self::TwoSwaps => "more than one swap has come since",
-            Self::Overtaken => "the memory in use stands for as much",
+            Self::HistoryChanged => "the conversation has changed since it was ordered",
+            Self::TwoSwaps => "more than one swap has happened since it was ordered",
+            Self::Overtaken => "the memory in use covers as much",
             Self::Cancelled => "it was cancelled",
-            Self::NotOrdered => "nobody waits for it",
+            Self::NotOrdered => "it was not ordered",
         })
     }
 }
@@ -167,16 +161,14 @@ impl fmt::Display for DropReason {
 impl fmt::Display for SkipReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NothingToCover => {
-                f.write_str("there is no message that a memory could stand for")
-            }
+            Self::NothingToCover => f.write_str("no message can be covered"),
             Self::TooLittleGain { before, after } => write!(
                 f,
                 "it would leave {} of {}",
                 grouped(*after),
                 Tokens(*before)
             ),
-            Self::NotReady => f.write_str("no memory is ready, and waiting is not allowed"),
+            Self::NotReady => f.write_str("no memory is ready, and the request may not wait"),
         }
     }
 }
@@ -186,7 +178,7 @@ impl fmt::Display for Halt {
         match self {
             Self::Overhead { overhead, limit } => write!(
                 f,
-                "system prompt and tools alone have {} of the {} that fit",
+                "system prompt and tools alone take {} of the {} that fit",
                 Tokens(*overhead),
                 grouped(*limit)
             ),
@@ -198,7 +190,7 @@ impl fmt::Display for Halt {
             ),
             Self::Failures { in_a_row, last } => write!(
                 f,
-                "the model has failed {in_a_row} times in a row, at last with: {}",
+                "the model failed {in_a_row} times in a row, most recently with: {}",
                 Failure(last)
             ),
         }
@@ -209,10 +201,10 @@ impl fmt::Display for CompactionOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Committed { version } => write!(f, "version {version} is swapped in"),
-            Self::Prepared => f.write_str("the memory is ready to be looked at"),
-            Self::Joined => f.write_str("another memory for the same is being made, and counts"),
+            Self::Prepared => f.write_str("the memory is ready for review"),
+            Self::Joined => f.write_str("it joins the compaction that is running"),
             Self::Refused { reason } => write!(f, "not done: {reason}"),
-            Self::Discarded => f.write_str("given up"),
+            Self::Discarded => f.write_str("discarded"),
         }
     }
 }
@@ -231,7 +223,7 @@ impl fmt::Display for Failure<'_> {
             false => f.write_str(message)?,
         }
         match retry_after_ms {
-            Some(ms) => write!(f, "; not again before {} ms", grouped(*ms)),
+            Some(ms) => write!(f, "; no retry within {} ms", grouped(*ms)),
             None => Ok(()),
         }
     }
@@ -259,25 +251,25 @@ fn why(reason: Reason) -> String {
         Reason::Grown => "the context has grown by a step".to_owned(),
         Reason::HardMark => "the hard mark is passed".to_owned(),
         Reason::Threshold => "the threshold is passed".to_owned(),
-        Reason::BodyBytes => "the request has nearly too many bytes".to_owned(),
-        Reason::Overflow => "the provider has refused the request as too large".to_owned(),
+        Reason::BodyBytes => "the request is close to its limit of bytes".to_owned(),
+        Reason::Overflow => "the provider refused the request as too large".to_owned(),
         Reason::Turns(turns) => format!("there were {turns} turns"),
-        Reason::ToolCalls(calls) => format!("there were {calls} calls of tools"),
+        Reason::ToolCalls(calls) => format!("there were {calls} tool calls"),
         Reason::Phase(phase) => match phase {
             Phase::PlanDone => "the plan is done",
             Phase::Commit => "a commit was made",
-            Phase::TestsGreen => "tests pass that had failed",
-            Phase::TopicShift => "the user speaks of something else",
-            Phase::Pause => "nothing was said for a long time",
-            Phase::Announced => "a phase of the work was said to have ended",
+            Phase::TestsGreen => "tests pass that failed before",
+            Phase::TopicShift => "the user changed the topic",
+            Phase::Pause => "there was a long pause",
+            Phase::Announced => "the program reported the end of a phase",
         }
         .to_owned(),
         Reason::Cold => "the provider's cache has gone cold".to_owned(),
-        Reason::Pays => "it costs less than going on".to_owned(),
+        Reason::Pays => "it costs less than no swap".to_owned(),
         Reason::Asked(by) => match by {
-            Requester::User => "the user asked for it",
-            Requester::Caller => "the program asked for it",
-            Requester::Model => "the model asked for it",
+            Requester::User => "the user requested it",
+            Requester::Caller => "the program requested it",
+            Requester::Model => "the model requested it",
         }
         .to_owned(),
         Reason::Given => "a memory was given".to_owned(),
@@ -337,7 +329,7 @@ mod tests {
                 cover: 12,
                 tokens: 4_200,
             },
-            "a model begins a memory of 12 messages with 4,200 tokens of new text: the soft mark is passed",
+            "a model starts a memory of 12 messages, reading 4,200 tokens of new text: the soft mark is passed",
         );
         check(
             EngineEvent::Built {
@@ -347,7 +339,7 @@ mod tests {
                 tokens: 1,
                 took_ms: 3,
             },
-            "code has made a memory of 1 message: 1 token in 3 ms",
+            "code made a memory of 1 message: 1 token in 3 ms",
         );
         check(
             EngineEvent::Refused {
@@ -358,7 +350,7 @@ mod tests {
                     covered: 1_800,
                 },
             },
-            "the memory that a model made is not used: it has 900 tokens, and what it stands for has 1,800",
+            "the memory made by a model is not used: it has 900 tokens, and the messages that it covers have 1,800",
         );
         check(
             EngineEvent::Failed {
@@ -367,14 +359,14 @@ mod tests {
                 reason: failure.clone(),
                 in_a_row: 2,
             },
-            "a model has made no memory: the provider is overloaded; not again before 30,000 ms (2 times in a row)",
+            "a model made no memory: the provider is overloaded; no retry within 30,000 ms (2 times in a row)",
         );
         check(
             EngineEvent::Dropped {
                 ticket,
                 reason: DropReason::HistoryChanged,
             },
-            "a memory that was ordered is not used: the conversation that it was made of has changed",
+            "a memory is dropped: the conversation has changed since it was ordered",
         );
         check(
             EngineEvent::Swapped {
@@ -388,54 +380,54 @@ mod tests {
                 waited_ms: 12,
                 waited_for: Some(BuildKind::Draft),
             },
-            "version 4, made by a model, stands for 1,000 messages from now on: 8,000 tokens instead of 1,234,567, because a commit was made; the request waited 12 ms for code",
+            "version 4, made by a model, now covers 1,000 messages: 8,000 tokens instead of 1,234,567, because a commit was made; the request waited 12 ms for code",
         );
         check(
             EngineEvent::Skipped {
                 due: Reason::HardMark,
                 reason: SkipReason::NothingToCover,
             },
-            "no swap, although the hard mark is passed: there is no message that a memory could stand for",
+            "no swap, although the hard mark is passed: no message can be covered",
         );
         check(
             EngineEvent::FellBack { reason: quiet },
-            "the memory that code made takes the place of the model's: empty",
+            "the memory made by code replaces the model's: empty",
         );
         check(
             EngineEvent::Halted(Halt::Failures {
                 in_a_row: 3,
                 last: failure,
             }),
-            "nothing is compacted until something changes: the model has failed 3 times in a row, at last with: the provider is overloaded; not again before 30,000 ms",
+            "compaction stops until something changes: the model failed 3 times in a row, most recently with: the provider is overloaded; no retry within 30,000 ms",
         );
         check(
             EngineEvent::Halted(Halt::Overhead {
                 overhead: 9_000,
                 limit: 8_000,
             }),
-            "nothing is compacted until something changes: system prompt and tools alone have 9,000 tokens of the 8,000 that fit",
+            "compaction stops until something changes: system prompt and tools alone take 9,000 tokens of the 8,000 that fit",
         );
         check(
             EngineEvent::Resumed,
-            "something has changed: compaction goes on",
+            "something has changed: compaction resumes",
         );
         check(
             EngineEvent::Undone {
                 epoch: 4,
                 tokens: 20_000,
             },
-            "the last swap is taken back: the context has 20,000 tokens",
+            "the last swap is undone: the context has 20,000 tokens",
         );
         check(
             EngineEvent::WindowLearned { window: 32_768 },
-            "the provider says that the window has 32,768 tokens",
+            "the provider reports a window of 32,768 tokens",
         );
         check(
             EngineEvent::SeemsCut {
                 estimated: 9_000,
                 reported: 2_048,
             },
-            "the provider counts 2,048 tokens where about 9,000 were sent: it seems to cut long prompts, and its count is not used",
+            "the provider counts 2,048 tokens of about 9,000 sent: it seems to truncate long prompts, so its count is not used",
         );
         check(
             EngineEvent::Compaction {
@@ -444,14 +436,14 @@ mod tests {
                     reason: "nothing can be covered".to_owned(),
                 },
             },
-            "what was asked for: not done: nothing can be covered",
+            "requested compaction: not done: nothing can be covered",
         );
         check(
             EngineEvent::Compaction {
                 id: 1,
                 outcome: CompactionOutcome::Committed { version: 2 },
             },
-            "what was asked for: version 2 is swapped in",
+            "requested compaction: version 2 is swapped in",
         );
     }
 }
