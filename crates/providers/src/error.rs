@@ -101,7 +101,7 @@ impl CallError {
             Failure::Request => return ErrorKind::FixConfiguration,
             Failure::Transport(TransportErrorKind::Request) => return ErrorKind::FixConfiguration,
             Failure::Transport(_) | Failure::CutOff | Failure::Idle(_) => return ErrorKind::Retry,
-            // What never began to be an answer comes from somebody else than the provider.
+            // A response that never began to be an answer does not come from the provider.
             Failure::Malformed if self.partial.is_none() => return ErrorKind::FixConfiguration,
             Failure::Malformed => return ErrorKind::Retry,
             Failure::TooLarge => return ErrorKind::GiveUp,

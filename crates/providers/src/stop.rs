@@ -1,4 +1,4 @@
-//! Why the model stopped, and what is to be done then.
+//! Why the model stopped, and what to do then.
 
 /// Why the model stopped, for all wires.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

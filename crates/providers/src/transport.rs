@@ -31,7 +31,7 @@ pub trait Transport: Send + Sync {
         request: http::Request<Bytes>,
     ) -> Result<http::Response<BodyStream>, TransportError>;
 
-    /// The same with a body that comes chunk by chunk: for files, which nobody wants to hold as a whole. A transport that
+    /// The same with a body that comes chunk by chunk: for files, which should not be in memory as a whole. A transport that
     /// does not have it gets them as a whole all the same.
     ///
     /// # Errors

@@ -234,7 +234,7 @@ async fn junk_is_no_answer() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_said_so() {
+async fn a_refused_connection_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);

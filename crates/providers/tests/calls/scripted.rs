@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 pub(crate) const STREAMED: &str =
     r#"{"model":"m","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
 
-/// A credential made up of parts, so that none stands here.
+/// A credential joined from parts, so that the source has none.
 pub(crate) fn key() -> String {
     ["sk-", "ant-", "api03-", "Zk9Zk9Zk9Zk9Zk9Zk9"].concat()
 }
@@ -27,7 +27,7 @@ pub(crate) fn key() -> String {
 pub(crate) enum Answer {
     /// No connection.
     Fails(TransportErrorKind),
-    /// Nothing, for ever.
+    /// Nothing, forever.
     Stalls,
     /// A head, and a body in parts.
     Is(u16, Vec<(&'static str, String)>, Vec<Part>),
