@@ -1,5 +1,7 @@
 //! A client of one provider on one wire.
 
+mod known;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info_span;
 
 use crate::call::Call;
-use crate::credential::{AuthStyle, Credential};
+use crate::credential::{AuthStyle, Credential, CredentialError};
 use crate::endpoint::{BaseUrlError, Endpoint};
 use crate::error::{CallError, Failure};
 use crate::exchange::{Exchange, Prepared, Whole};
@@ -66,6 +68,8 @@ pub struct ClientBuilder {
     wire: Wire,
     base_url: String,
     credential: Option<Credential>,
+    /// Whether a key is looked for in the environment if none is given.
+    reads_environment: bool,
     auth_style: AuthStyle,
     api_version: ApiVersion,
     betas: Vec<String>,
@@ -83,6 +87,9 @@ pub enum BuildError {
     /// The base URL.
     #[error(transparent)]
     BaseUrl(#[from] BaseUrlError),
+    /// The key that was looked for in the environment.
+    #[error(transparent)]
+    Credential(#[from] CredentialError),
     /// A header that cannot be sent.
     #[error("the header {name:?} cannot be sent")]
     Header {
@@ -165,14 +172,14 @@ impl CallOptions {
 }
 
 impl Client {
-    /// Begins a client for `wire` at `base_url`, with or without `/v1` at its end: `https://api.anthropic.com`,
-    /// `https://api.openai.com/v1`, `http://127.0.0.1:8080` (llama.cpp), `http://127.0.0.1:11434` (Ollama),
+    /// Begins a client for `wire` at `base_url`, with or without `/v1` at its end: `http://127.0.0.1:8080` (llama.cpp), `http://127.0.0.1:11434` (Ollama),
     /// `http://127.0.0.1:8000` (vLLM), `http://127.0.0.1:1234` (LM Studio).
     pub fn builder(wire: Wire, base_url: impl Into<String>) -> ClientBuilder {
         ClientBuilder {
             wire,
             base_url: base_url.into(),
             credential: None,
+            reads_environment: false,
             auth_style: match wire {
                 Wire::Anthropic => AuthStyle::XApiKey,
                 Wire::OpenAiChat | Wire::OpenAiResponses => AuthStyle::Bearer,
@@ -312,7 +319,8 @@ impl fmt::Debug for Client {
 }
 
 impl ClientBuilder {
-    /// The key. Without one no header is sent, as local servers like it.
+    /// The key. Without one, [`Client::anthropic`], [`Client::openai`] and [`Client::openai_responses`] read the
+    /// environment; [`Client::builder`] sends none, as local servers like it.
     pub fn credential(mut self, credential: Credential) -> Self {
         self.credential = Some(credential);
         self
@@ -343,9 +351,9 @@ impl ClientBuilder {
         self
     }
 
-    /// How requests get to the provider; by HTTP over the network unless told otherwise.
-    pub fn transport(mut self, transport: Arc<dyn Transport>) -> Self {
-        self.transport = Some(transport);
+    /// How requests get to the provider: a transport, or an [`Arc`] of one; by HTTP over the network by default.
+    pub fn transport(mut self, transport: impl Transport + 'static) -> Self {
+        self.transport = Some(Arc::new(transport));
         self
     }
 
@@ -370,8 +378,16 @@ impl ClientBuilder {
     /// The client.
     ///
     /// # Errors
-    /// The base URL, a header or the network is not usable.
-    pub fn build(self) -> Result<Client, BuildError> {
+    /// The base URL, a header or the network is not usable, or the environment has no key. With a transport of the
+    /// caller's own, a key is not needed.
+    pub fn build(mut self) -> Result<Client, BuildError> {
+        if self.reads_environment && self.credential.is_none() {
+            self.credential = match Credential::of_wire(self.wire) {
+                Ok(credential) => Some(credential),
+                Err(CredentialError::NotSet { .. }) if self.transport.is_some() => None,
+                Err(error) => return Err(error.into()),
+            };
+        }
         let endpoint = Endpoint::parse(&self.base_url)?;
         let unsendable = |name: &str| BuildError::Header {
             name: name.to_owned(),

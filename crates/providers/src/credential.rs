@@ -1,7 +1,7 @@
 //! The key to a provider: where it comes from, and that it goes nowhere else.
 //!
 //! A [`Credential`] is never shown: not in `Debug`, not in errors, not in logs. What a server repeats of it is taken
-//! out of its answer before anybody sees it.
+//! out of its answer before the caller gets it.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -112,7 +112,7 @@ impl Credential {
         Self::of_variables(wire, |name| std::env::var_os(name))
     }
 
-    fn of_variables(
+    pub(crate) fn of_variables(
         wire: Wire,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, CredentialError> {

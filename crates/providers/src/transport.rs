@@ -8,6 +8,7 @@
 mod http_transport;
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
@@ -47,6 +48,23 @@ pub trait Transport: Send + Sync {
         }
         let request = http::Request::from_parts(head, body.freeze());
         self.call(request).await
+    }
+}
+
+#[async_trait]
+impl<T: Transport + ?Sized> Transport for Arc<T> {
+    async fn call(
+        &self,
+        request: http::Request<Bytes>,
+    ) -> Result<http::Response<BodyStream>, TransportError> {
+        T::call(self, request).await
+    }
+
+    async fn call_streamed(
+        &self,
+        request: http::Request<BodyStream>,
+    ) -> Result<http::Response<BodyStream>, TransportError> {
+        T::call_streamed(self, request).await
     }
 }
 
