@@ -1,6 +1,7 @@
 //! The two traits, and what reading gives.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -118,6 +119,82 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// [`TooLarge`](StoreError::TooLarge) for the text too.
     async fn search(&self, search: &Search) -> Result<Vec<Hit>, StoreError>;
+}
+
+/// A shared store is a store. Every method is passed on, those with a default too: a store may do them better.
+#[async_trait]
+impl<T: Store + ?Sized> Store for Arc<T> {
+    async fn create(&self, new: NewSession, changes: Vec<Change>) -> Result<Counts, StoreError> {
+        T::create(self, new, changes).await
+    }
+
+    async fn open(&self, id: &SessionId, wait: Duration) -> Result<Box<dyn Writer>, StoreError> {
+        T::open(self, id, wait).await
+    }
+
+    async fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
+        T::delete(self, id).await
+    }
+
+    async fn sessions(&self, page: Page) -> Result<Vec<SessionInfo>, StoreError> {
+        T::sessions(self, page).await
+    }
+
+    async fn session(&self, id: &SessionId) -> Result<SessionInfo, StoreError> {
+        T::session(self, id).await
+    }
+
+    async fn load(&self, id: &SessionId) -> Result<Loaded, StoreError> {
+        T::load(self, id).await
+    }
+
+    async fn messages(
+        &self,
+        id: &SessionId,
+        positions: Range<u64>,
+    ) -> Result<Vec<StoredMessage>, StoreError> {
+        T::messages(self, id, positions).await
+    }
+
+    async fn message(&self, id: &SessionId, position: u64) -> Result<StoredMessage, StoreError> {
+        T::message(self, id, position).await
+    }
+
+    async fn digests(
+        &self,
+        id: &SessionId,
+        positions: Range<u64>,
+    ) -> Result<Vec<[u8; 32]>, StoreError> {
+        T::digests(self, id, positions).await
+    }
+
+    async fn superseded(
+        &self,
+        id: &SessionId,
+        page: Page,
+    ) -> Result<Vec<SupersededMessage>, StoreError> {
+        T::superseded(self, id, page).await
+    }
+
+    async fn memories(&self, id: &SessionId, page: Page) -> Result<Vec<MemoryInfo>, StoreError> {
+        T::memories(self, id, page).await
+    }
+
+    async fn memory(&self, id: &SessionId, version: u64) -> Result<MemoryRow, StoreError> {
+        T::memory(self, id, version).await
+    }
+
+    async fn events(&self, id: &SessionId, page: Page) -> Result<Vec<EventRow>, StoreError> {
+        T::events(self, id, page).await
+    }
+
+    async fn usage(&self, id: &SessionId, page: Page) -> Result<Vec<UsageRow>, StoreError> {
+        T::usage(self, id, page).await
+    }
+
+    async fn search(&self, search: &Search) -> Result<Vec<Hit>, StoreError> {
+        T::search(self, search).await
+    }
 }
 
 /// The exclusive right to change one session.
