@@ -105,32 +105,32 @@ impl Agent {
 }
 
 impl AgentBuilder {
-    /// The tools; none unless said otherwise. They stand behind those that the session builder was given in the wire's
+    /// The tools; none by default. They follow those that the session builder was given in the wire's
     /// form, such as tools that the provider runs.
     pub fn tools(mut self, tools: Tools) -> Self {
         self.tools = tools;
         self
     }
 
-    /// Who says whether calls may be run that need an approval. Without one they are not run.
+    /// What decides about calls that need an approval: an approver, or an [`Arc`] of one. Without one they are not run.
     pub fn approve(mut self, approver: impl Approver + 'static) -> Self {
         self.approver = Some(Arc::new(approver));
         self
     }
 
-    /// How often the model may be asked in one turn; 100 times unless said otherwise.
+    /// How often the model may be asked in one turn; 100 times by default.
     pub fn steps_max(mut self, steps: usize) -> Self {
         self.limits.steps_max = steps.max(1);
         self
     }
 
-    /// How long a call may take, where its tool does not say; two minutes unless said otherwise.
+    /// How long a call may take, where its tool does not say; two minutes by default.
     pub fn call_timeout(mut self, timeout: Duration) -> Self {
         self.limits.call_timeout = timeout;
         self
     }
 
-    /// How many calls of one answer run at the same time; 8 unless said otherwise.
+    /// How many calls of one answer run at the same time; 8 by default.
     pub fn parallel(mut self, calls: usize) -> Self {
         self.limits.parallel = calls.max(1);
         self
@@ -145,7 +145,17 @@ impl AgentBuilder {
         Ok(agent.on(session.start().await?))
     }
 
-    /// Goes on with a stored session. The model is shown the tools that are stored with it; calls are run with those that
+    /// Resumes the session with this id if the store has it; otherwise starts it. The rules of [`AgentBuilder::resume`]
+    /// hold for a session that is resumed.
+    ///
+    /// # Errors
+    /// As [`SessionBuilder::open_or_start`].
+    pub async fn open_or_start(self, id: &SessionId) -> Result<Agent, OpenError> {
+        let (session, agent) = self.split();
+        Ok(agent.on(session.open_or_start(id).await?))
+    }
+
+    /// Resumes a stored session. The model is shown the tools that are stored with it; calls are run with those that
     /// are given here.
     ///
     /// # Errors

@@ -1,9 +1,11 @@
-//! Who says whether a call may be run.
+//! Approvals: whether a call may be run.
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use throughline_transcript::message::ToolCall;
 
-/// Whether somebody has to agree before a call is run.
+/// Whether a call needs an approval before it is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Approval {
     /// It is run.
@@ -15,7 +17,7 @@ pub enum Approval {
     },
 }
 
-/// A call that somebody has to agree to.
+/// A call that needs an approval.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ApprovalRequest {
@@ -32,11 +34,11 @@ pub enum Decision {
     Allow,
     /// It is not run, and the model is told so.
     Deny {
-        /// What the user says to it, in their own words: it stands behind the results as a text of theirs, and memories
+        /// What the user says to it, in their own words: it follows the results as a text of theirs, and memories
         /// keep it as such. Empty if there is nothing to say.
         reason: String,
     },
-    /// Nobody can say now: the turn ends, the call stays open, and [`Agent::go_on`](super::Agent::go_on) asks again.
+    /// There is no answer yet: the turn ends, the call stays open, and [`Agent::go_on`](super::Agent::go_on) asks again.
     Later,
 }
 
@@ -45,6 +47,13 @@ pub enum Decision {
 pub trait Approver: Send + Sync {
     /// Whether this call may be run.
     async fn approve(&self, request: ApprovalRequest) -> Decision;
+}
+
+#[async_trait]
+impl<T: Approver + ?Sized> Approver for Arc<T> {
+    async fn approve(&self, request: ApprovalRequest) -> Decision {
+        T::approve(self, request).await
+    }
 }
 
 /// Agrees to everything.

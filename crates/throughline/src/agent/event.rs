@@ -1,5 +1,6 @@
 //! What a turn of an agent tells, and how it ends.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use throughline_providers::reply::Event;
@@ -19,7 +20,7 @@ pub enum AgentEvent {
     Compacted,
     /// An answer of the model is complete and stored. Calls in it come next, if there are any.
     Answered(Box<Answer>),
-    /// Somebody is asked whether a call may be run.
+    /// The approver is asked whether a call may be run.
     ApprovalAsked {
         /// The call.
         call: ToolCall,
@@ -63,30 +64,64 @@ pub enum Outcome {
     /// The model has been asked as often as it may be in one turn. Its last calls are open and were not run:
     /// [`Agent::go_on`](super::Agent::go_on) runs them; the next message answers them as not run.
     StepLimit {
-        /// So many times.
+        /// How often.
         steps: usize,
         /// The calls.
         calls: Vec<ToolCall>,
     },
-    /// Calls wait for somebody to agree. None of the answer's calls was run; all are open, also after a restart.
+    /// Calls wait for an approval. None of the answer's calls was run; all are open, also after a restart.
     /// [`Agent::go_on`](super::Agent::go_on) asks again; the next message answers them as not run.
     WaitsForApproval {
-        /// The calls that nobody has decided about.
+        /// The calls without a decision.
         calls: Vec<ToolCall>,
     },
 }
 
 impl Outcome {
-    /// What the model said last; empty where it was still calling tools.
+    /// What the model said last, or, where it said nothing, a sentence that says why. Never empty.
     #[must_use]
-    pub fn text(&self) -> &str {
+    pub fn text(&self) -> Cow<'_, str> {
+        if let Some(answer) = self.answer()
+            && !answer.text().trim().is_empty()
+        {
+            return Cow::Borrowed(answer.text());
+        }
         match self {
-            Self::Done(answer) | Self::CutOff(answer) | Self::Declined { answer, .. } => {
-                answer.text()
+            Self::Done(_) => "The model ended its turn without words.".into(),
+            Self::CutOff(_) => "The answer was cut off before its first word.".into(),
+            Self::Declined {
+                category: Some(category),
+                ..
+            } => format!("The model declined to answer ({category}).").into(),
+            Self::Declined { category: None, .. } => "The model declined to answer.".into(),
+            Self::StepLimit { steps, calls } => {
+                let calls = names(calls);
+                format!("The turn ended at its limit of {steps} requests; not run: {calls}.").into()
             }
-            Self::StepLimit { .. } | Self::WaitsForApproval { .. } => "",
+            Self::WaitsForApproval { calls } => {
+                format!("The turn waits for an approval of {}.", names(calls)).into()
+            }
         }
     }
+
+    /// The last answer of the model; none where its calls of tools are still open.
+    #[must_use]
+    pub fn answer(&self) -> Option<&Answer> {
+        match self {
+            Self::Done(answer) | Self::CutOff(answer) | Self::Declined { answer, .. } => {
+                Some(answer)
+            }
+            Self::StepLimit { .. } | Self::WaitsForApproval { .. } => None,
+        }
+    }
+}
+
+fn names(calls: &[ToolCall]) -> String {
+    let names: Vec<String> = calls
+        .iter()
+        .map(|call| format!("`{}`", call.name))
+        .collect();
+    names.join(", ")
 }
 
 /// A turn broke off. What was said and done until then is stored; [`Agent::go_on`](super::Agent::go_on) takes it up.

@@ -1,5 +1,6 @@
 //! What a tool is.
 
+use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::time::Duration;
@@ -55,7 +56,7 @@ pub trait Tool: Send + Sync + 'static {
     /// What it does and when to use it, for the model.
     fn description(&self) -> &str;
 
-    /// Whether somebody has to agree before it is called with this.
+    /// Whether a call with this needs an approval.
     fn approval(&self, input: &Self::Input) -> Approval {
         let _ = input;
         Approval::NotNeeded
@@ -87,13 +88,33 @@ pub struct CallContext {
     pub session: Session,
     /// The id of the call.
     pub call_id: String,
-    /// Cancelled when nobody waits for the result any more.
+    /// Cancelled when the result is no longer needed.
     pub cancelled: CancellationToken,
 }
 
 /// What the model is told when a call fails.
 ///
-/// It is made of any error, with its causes, so that `?` does in a tool.
+/// In a tool, `?` makes one of a text, of any error that can be sent between threads, with its causes, and of a
+/// `Box<dyn Error + Send + Sync>`. In a function that returns `Box<dyn Error>`, `?` makes an error of a `ToolError`.
+///
+/// ```
+/// use throughline::agent::ToolError;
+///
+/// fn rows(limit: &str) -> Result<u32, ToolError> {
+///     let limit: u32 = limit.parse()?;
+///     if limit == 0 {
+///         Err("ask for at least one row")?;
+///     }
+///     Ok(limit)
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// assert_eq!(rows("12")?, 12);
+/// assert_eq!(rows("0").unwrap_err().message(), "ask for at least one row");
+/// assert_eq!(rows("many").unwrap_err().message(), "invalid digit found in string");
+/// # Ok(())
+/// # }
+/// ```
 pub struct ToolError {
     message: String,
 }
@@ -114,8 +135,10 @@ impl ToolError {
     }
 }
 
-impl<E: std::error::Error> From<E> for ToolError {
+// A type that is an `Error` itself cannot be made of every error: `From` would overlap with the conversion into itself.
+impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for ToolError {
     fn from(error: E) -> Self {
+        let error: Box<dyn Error + Send + Sync> = error.into();
         let mut message = error.to_string();
         let mut source = error.source();
         while let Some(cause) = source {
@@ -124,6 +147,12 @@ impl<E: std::error::Error> From<E> for ToolError {
             source = cause.source();
         }
         Self { message }
+    }
+}
+
+impl From<ToolError> for Box<dyn Error> {
+    fn from(error: ToolError) -> Self {
+        error.message.into()
     }
 }
 

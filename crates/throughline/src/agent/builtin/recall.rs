@@ -157,7 +157,7 @@ async fn line(session: &Session, hit: Hit) -> Result<Option<String>, SessionErro
 }
 
 async fn message(session: &Session, index: usize) -> Result<Message, SessionError> {
-    let stored = session.message(index).await?;
+    let stored = session.message_at(index).await?;
     let raw = std::str::from_utf8(&stored.original).ok();
     let message = raw
         .and_then(|raw| Raw::parse(raw.to_owned()).ok())
