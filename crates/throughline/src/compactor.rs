@@ -42,6 +42,18 @@ pub trait Compactor: Send + Sync {
     ) -> Compacted;
 }
 
+#[async_trait]
+impl<T: Compactor + ?Sized> Compactor for Arc<T> {
+    async fn compact(
+        &self,
+        order: UpdateOrder,
+        live: LiveRequest,
+        stop: CancellationToken,
+    ) -> Compacted {
+        T::compact(self, order, live, stop).await
+    }
+}
+
 /// A memory, or why there is none, and what it took.
 #[derive(Debug)]
 pub struct Compacted {

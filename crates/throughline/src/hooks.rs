@@ -1,6 +1,7 @@
 //! Who is asked before and after a memory is made.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use throughline_memory::document::Memory;
@@ -22,6 +23,17 @@ pub trait Hooks: Send + Sync {
     /// what it leaves out of the ledger is put back. A memory by a model follows one by code, each comes here.
     async fn after_compaction(&self, by: MadeBy, memory: &mut Memory) {
         let _ = (by, memory);
+    }
+}
+
+#[async_trait]
+impl<T: Hooks + ?Sized> Hooks for Arc<T> {
+    async fn before_compaction(&self, compaction: BeforeCompaction<'_>) -> Verdict {
+        T::before_compaction(self, compaction).await
+    }
+
+    async fn after_compaction(&self, by: MadeBy, memory: &mut Memory) {
+        T::after_compaction(self, by, memory).await;
     }
 }
 

@@ -53,6 +53,7 @@ mod error;
 mod event;
 pub mod folder;
 pub mod hooks;
+pub mod prelude;
 mod session;
 mod traffic;
 
@@ -71,6 +72,13 @@ pub use throughline_memory as memory;
 pub use throughline_providers as providers;
 pub use throughline_store as store;
 pub use throughline_transcript as transcript;
+
+pub use throughline_providers::client::Client;
+pub use throughline_providers::credential::Credential;
+#[cfg(feature = "sqlite")]
+pub use throughline_store::SqliteStore;
+pub use throughline_store::{MemoryStore, SessionId, Store};
+pub use throughline_transcript::wire::Wire;
 
 /// The examples of the READMEs and of the guide are tested too.
 #[cfg(doctest)]

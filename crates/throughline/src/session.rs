@@ -299,7 +299,7 @@ impl Session {
     /// # Errors
     /// If there is no such message, it has no text, or it cannot be stored.
     pub async fn pin_message(&self, index: usize) -> Result<String, SessionError> {
-        let text = core::text_of(&self.message(index).await?.original);
+        let text = core::text_of(&self.message_at(index).await?.original);
         self.asking(|caller| Command::Pin(text, Some(index), caller))
             .await?
     }
@@ -371,11 +371,12 @@ impl Session {
         self.command(Command::PhaseEnded).await
     }
 
-    /// A message as it was received, covered or not.
+    /// The message at this index, which counts from 0, as it was received, covered or not. Message 7 of a memory, a
+    /// search or the `recall` tool, which count from 1, is at index 6.
     ///
     /// # Errors
     /// If there is none, or it cannot be read.
-    pub async fn message(&self, index: usize) -> Result<StoredMessage, SessionError> {
+    pub async fn message_at(&self, index: usize) -> Result<StoredMessage, SessionError> {
         self.shared
             .store
             .message(&self.shared.id, index as u64)
@@ -389,6 +390,15 @@ impl Session {
                 }
                 error => SessionError::Store(error),
             })
+    }
+
+    /// [`Session::message_at`], under its earlier name.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be read.
+    #[deprecated(note = "renamed to `message_at`: the index counts from 0")]
+    pub async fn message(&self, index: usize) -> Result<StoredMessage, SessionError> {
+        self.message_at(index).await
     }
 
     /// Messages as they were received, covered or not: those at these places, as far as there are any.

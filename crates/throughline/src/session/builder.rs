@@ -24,6 +24,9 @@ use crate::folder::Folder;
 use crate::hooks::Hooks;
 
 /// Settings of a session.
+///
+/// Stores, compactors and hooks are given as values (`.store(MemoryStore::new())`). What is shared is given as an
+/// [`Arc`] (`.store(Arc::clone(&store))`, also of a `dyn` type): an `Arc` of a store is a store, and so on.
 #[must_use = "a builder does nothing until it is started"]
 pub struct SessionBuilder {
     client: Client,
@@ -34,7 +37,7 @@ pub struct SessionBuilder {
     catalogue: Arc<Catalogue>,
     window: Option<u64>,
     changes: Vec<SettingsChange>,
-    compactor: Option<Arc<dyn Compactor>>,
+    compactor: CompactorChoice,
     memory: Option<Memory>,
     history: Vec<Raw>,
     hooks: Option<Arc<dyn Hooks>>,
@@ -42,6 +45,16 @@ pub struct SessionBuilder {
     result_bytes_max: Option<usize>,
     open_wait: Duration,
     draft: DraftMaker,
+}
+
+/// What makes memories.
+enum CompactorChoice {
+    /// Code alone.
+    Code,
+    /// The client of the session, with this model, or with the one that the session opens with.
+    OwnClient(Option<String>),
+    /// What the caller gives.
+    Given(Arc<dyn Compactor>),
 }
 
 type SettingsChange = Box<dyn FnOnce(&mut CompactionSettings) + Send>;
@@ -78,7 +91,7 @@ impl SessionBuilder {
             catalogue: Arc::new(Catalogue::embedded().clone()),
             window: None,
             changes: Vec::new(),
-            compactor: None,
+            compactor: CompactorChoice::Code,
             memory: None,
             history: Vec::new(),
             hooks: None,
@@ -134,25 +147,25 @@ impl SessionBuilder {
         self
     }
 
-    /// Whether and for how long an Anthropic provider is asked to cache; five minutes unless said otherwise.
+    /// Whether and for how long an Anthropic provider is asked to cache; five minutes by default.
     pub fn caching(mut self, caching: Caching) -> Self {
         self.frame.caching = caching;
         self
     }
 
-    /// Where the memory goes: the first message of the user unless said otherwise.
+    /// Where the memory goes: the first message of the user by default.
     pub fn memory_place(mut self, place: MemoryPlace) -> Self {
         self.frame.memory_place = place;
         self
     }
 
-    /// Where the session is kept; in memory unless said otherwise.
-    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
-        self.store = store;
+    /// Where the session is kept: a store, or an [`Arc`] of one; in memory by default.
+    pub fn store(mut self, store: impl Store + 'static) -> Self {
+        self.store = Arc::new(store);
         self
     }
 
-    /// The session's id; a new one unless said otherwise.
+    /// The session's id; a new one by default.
     pub fn id(mut self, id: SessionId) -> Self {
         self.id = Some(id);
         self
@@ -164,7 +177,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Models with their windows, prices and abilities; the embedded ones unless said otherwise.
+    /// Models with their windows, prices and abilities; the embedded ones by default.
     pub fn catalogue(mut self, catalogue: Arc<Catalogue>) -> Self {
         self.catalogue = catalogue;
         self
@@ -219,14 +232,29 @@ impl SessionBuilder {
         self
     }
 
-    /// Who makes memories; the extractive compactor alone unless said otherwise.
+    /// What makes memories: a compactor, or an [`Arc`] of one; code alone by default.
     pub fn compactor(mut self, compactor: impl Compactor + 'static) -> Self {
-        self.compactor = Some(Arc::new(compactor));
+        self.compactor = CompactorChoice::Given(Arc::new(compactor));
         self
     }
 
-    /// A memory from another session, to begin with. It stands where a memory of this one would stand, and goes on in
-    /// the memories to come.
+    /// Has the session's own client and model make memories, as a [`ModelCompactor`](crate::ModelCompactor) with its defaults.
+    ///
+    /// The model is the one that the session opens with; a later [`Session::set_model`](crate::Session::set_model) does
+    /// not change it.
+    pub fn compact_with_model(mut self) -> Self {
+        self.compactor = CompactorChoice::OwnClient(None);
+        self
+    }
+
+    /// Has the session's own client make memories with another model, such as a cheaper one.
+    pub fn compact_with_model_named(mut self, model: impl Into<String>) -> Self {
+        self.compactor = CompactorChoice::OwnClient(Some(model.into()));
+        self
+    }
+
+    /// A memory from another session, to begin with. It takes the place of a memory of this one, and the memories to
+    /// come carry it on.
     pub fn memory(mut self, memory: Memory) -> Self {
         self.memory = Some(memory);
         self
@@ -239,14 +267,14 @@ impl SessionBuilder {
         self
     }
 
-    /// Who is asked before and after a memory is made.
+    /// What is asked before and after a memory is made: hooks, or an [`Arc`] of them.
     pub fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {
         self.hooks = Some(Arc::new(hooks));
         self
     }
 
-    /// From which length a result of a tool goes into requests shortened, bytes; a quarter of the window unless said
-    /// otherwise. The archive has all of it.
+    /// From which length a result of a tool goes into requests shortened, bytes; a quarter of the window by
+    /// default. The archive has all of it.
     pub fn result_bytes_max(mut self, bytes: usize) -> Self {
         self.result_bytes_max = Some(bytes);
         self
@@ -266,7 +294,7 @@ impl SessionBuilder {
         self
     }
 
-    /// How long to wait if another process has the session open; not at all unless said otherwise.
+    /// How long to wait if another process has the session open; not at all by default.
     pub fn open_wait(mut self, wait: Duration) -> Self {
         self.open_wait = wait;
         self

@@ -54,7 +54,7 @@ impl Tried {
         assert_eq!(self.world.refused(), 0);
         let session = self.agent.session();
         let stored = session
-            .message(session.status().messages - 2)
+            .message_at(session.status().messages - 2)
             .await
             .unwrap();
         let raw = String::from_utf8(stored.original.to_vec()).unwrap();

@@ -50,7 +50,7 @@ async fn a_result_larger_than_the_window_is_answered_and_can_be_read_whole() {
         assert!(body.contains(part), "{part}");
     }
     assert!(body.len() < 200_000);
-    let kept = session.message(2).await.unwrap();
+    let kept = session.message_at(2).await.unwrap();
     let kept = Raw::parse(String::from_utf8(kept.original.to_vec()).unwrap()).unwrap();
     let block = kept.field("content").unwrap().array().next().unwrap();
     assert_eq!(block.string_field("content").unwrap(), text);
@@ -142,7 +142,7 @@ async fn a_focus_is_used_once() {
     }
     // The focus is no message.
     for index in 0..session.status().messages {
-        let message = session.message(index).await.unwrap();
+        let message = session.message_at(index).await.unwrap();
         assert!(!String::from_utf8_lossy(&message.original).contains(focus));
     }
 }

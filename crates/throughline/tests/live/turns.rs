@@ -41,7 +41,7 @@ async fn a_turn_can_be_dropped_at_any_moment_and_the_next_one_sent_at_once() {
         assert!(messages == 3 || messages == 4, "{wait_ms} ms: {messages}");
         // What broke off is not stored as an answer.
         for index in 0..messages {
-            session.message(index).await.unwrap();
+            session.message_at(index).await.unwrap();
         }
         assert_eq!(world.refused(), 0);
         session.close().await.unwrap();
@@ -293,7 +293,7 @@ async fn a_store_that_fails_loses_nothing_and_is_caught_up_with() {
         assert_eq!(session.pins().len(), 1);
         let mut said = Vec::new();
         for index in [0, 2, 4] {
-            let message = session.message(index).await.unwrap();
+            let message = session.message_at(index).await.unwrap();
             said.push(String::from_utf8_lossy(&message.original).into_owned());
         }
         assert!(said[0].contains("One.") && said[1].contains("Two.") && said[2].contains("Three."));

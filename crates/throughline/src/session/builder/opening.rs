@@ -14,10 +14,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{
-    COMMANDS_MAX, EVENTS_MAX, PIN, Parent, RESULT_BYTES_MAX, SessionBuilder, caching_name,
-    caching_of,
+    COMMANDS_MAX, CompactorChoice, EVENTS_MAX, PIN, Parent, RESULT_BYTES_MAX, SessionBuilder,
+    caching_name, caching_of,
 };
 use crate::clock::Clock;
+use crate::compactor::{Compactor, ModelCompactor};
 use crate::core::{self, Basis, Core, Kept, KeptPin, Options, StoredSession, newest_memory_within};
 use crate::error::{OpenError, SessionError};
 use crate::session::actor::{Actor, Parts};
@@ -122,7 +123,26 @@ impl SessionBuilder {
         Ok(session)
     }
 
-    /// Goes on with a stored session. Nothing is sent or compacted by that.
+    /// Resumes the session with this id if the store has it; otherwise starts it. This replaces [`SessionBuilder::id`].
+    ///
+    /// A session that is resumed keeps its model, system prompt, tools, fields and pins, as in
+    /// [`SessionBuilder::resume`]; what the builder says of them, and its `memory` and `history`, are for a session that
+    /// starts. [`SessionBuilder::settings`], `window`, store, compactor and hooks count in both cases.
+    ///
+    /// # Errors
+    /// As [`SessionBuilder::resume`] or [`SessionBuilder::start`].
+    pub async fn open_or_start(mut self, id: &SessionId) -> Result<Session, OpenError> {
+        match self.store.session(id).await {
+            Ok(_) => self.resume(id).await,
+            Err(StoreError::SessionNotFound { .. }) => {
+                self.id = Some(id.clone());
+                self.start().await
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Resumes a stored session. Nothing is sent or compacted by that.
     ///
     /// Model, system prompt, tools, fields and pins are those that are stored. Settings are those with which the session
     /// began, then what the builder says, then what was changed while it ran ([`Session::configure`],
@@ -241,7 +261,7 @@ impl SessionBuilder {
         if self.frame.memory_place == MemoryPlace::SystemPrompt {
             settings.tail_begins = TailBegins::WithUser;
         }
-        if self.compactor.is_some() {
+        if !matches!(self.compactor, CompactorChoice::Code) {
             settings.compactor = EngineCompactor::Model;
         }
         if let Some(window) = self.window {
@@ -274,6 +294,15 @@ impl SessionBuilder {
         settings: &CompactionSettings,
     ) -> Parts {
         let result_bytes_max = self.shortened_from(settings);
+        let compactor: Option<Arc<dyn Compactor>> = match self.compactor {
+            CompactorChoice::Code => None,
+            CompactorChoice::Given(compactor) => Some(compactor),
+            CompactorChoice::OwnClient(model) => {
+                let model = model.unwrap_or_else(|| self.frame.model.clone());
+                let compactor = ModelCompactor::new(self.client.clone(), model);
+                Some(Arc::new(compactor.catalogue(Arc::clone(&self.catalogue))))
+            }
+        };
         Parts {
             client: self.client,
             frame: Arc::new(frame),
@@ -281,7 +310,7 @@ impl SessionBuilder {
             store: self.store,
             clock,
             catalogue: self.catalogue,
-            compactor: self.compactor,
+            compactor,
             given: self.memory,
             hooks: self.hooks,
             folder: self.folder,
