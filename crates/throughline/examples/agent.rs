@@ -4,21 +4,12 @@
 //! `cargo run -p throughline --example agent`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
-use throughline::Session;
 use throughline::agent::builtin::{self, Root};
-use throughline::agent::{
-    Agent, AgentEvent, ApprovalRequest, Approver, CallContext, Decision, Tool, ToolError, Tools,
-};
-use throughline::futures::StreamExt;
-use throughline::providers::client::Client;
-use throughline::providers::credential::Credential;
-use throughline::schemars::{self, JsonSchema};
-use throughline::transcript::wire::Wire;
+use throughline::agent::{ApprovalRequest, Approver, Decision};
+use throughline::prelude::*;
 use throughline_simulator::{Options, Reply, SimulatedProvider};
 
 /// A tool of one's own.
@@ -43,14 +34,14 @@ impl Tool for Measure {
 
     async fn call(&self, input: Sensor, _: CallContext) -> Result<String, ToolError> {
         if input.sensor == 0 {
-            return Err(ToolError::new("sensors are numbered from 1"));
+            Err("sensors are numbered from 1")?;
         }
         let values = (1..=100).map(|step| format!("{:.2}", f64::from(input.sensor * step) / 7.0));
         Ok(values.collect::<Vec<_>>().join(" "))
     }
 }
 
-/// Somebody who lets files be written and nothing else be done.
+/// Lets files be written and nothing else be done.
 struct OnlyWriting;
 
 #[async_trait]
@@ -68,9 +59,9 @@ impl Approver for OnlyWriting {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let provider = SimulatedProvider::new(Options::new(1).without_latency());
-    let client = Client::builder(Wire::Anthropic, "http://simulator")
+    let client = Client::anthropic()
         .credential(Credential::new("any")?)
-        .transport(Arc::new(provider.clone()))
+        .transport(provider.clone())
         .build()?;
     let folder = tempfile::tempdir()?;
     let root = Root::open(folder.path())?;
@@ -121,7 +112,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A real model decides by itself.
+/// A real model decides on its own.
 fn say_what_the_model_does(provider: &SimulatedProvider, sensor: u32) {
     let file = json!({"path": format!("sensor_{sensor}.txt"), "content": "it works\n"});
     let command = json!({"command": "reboot"});

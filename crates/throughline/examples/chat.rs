@@ -3,14 +3,9 @@
 //! `cargo run -p throughline --example chat`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
-use std::sync::Arc;
-
 use throughline::engine::EngineEvent;
-use throughline::futures::{FutureExt, StreamExt};
-use throughline::providers::client::Client;
-use throughline::providers::credential::Credential;
-use throughline::transcript::wire::Wire;
-use throughline::{ModelCompactor, Session, SessionEvent};
+use throughline::futures::FutureExt;
+use throughline::prelude::*;
 use throughline_simulator::{Options, SimulatedProvider};
 
 const MODEL: &str = "claude-opus-4-6";
@@ -18,15 +13,15 @@ const MODEL: &str = "claude-opus-4-6";
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let provider = SimulatedProvider::new(Options::new(1).without_latency());
-    let client = Client::builder(Wire::Anthropic, "http://simulator")
+    let client = Client::anthropic()
         .credential(Credential::new("any")?)
-        .transport(Arc::new(provider))
+        .transport(provider)
         .build()?;
-    let session = Session::builder(client.clone(), MODEL)
+    let session = Session::builder(client, MODEL)
         .system("You are a careful assistant.")
         .max_tokens(2_000)
         .window(20_000)
-        .compactor(ModelCompactor::new(client, MODEL))
+        .compact_with_model()
         .start()
         .await?;
     let mut events = Box::pin(session.events());

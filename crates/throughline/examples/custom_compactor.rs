@@ -3,15 +3,10 @@
 //! `cargo run -p throughline --example custom_compactor`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
-use throughline::Session;
 use throughline::compactor::{Compacted, Compactor, LiveRequest};
 use throughline::engine::UpdateOrder;
-use throughline::providers::client::Client;
-use throughline::providers::credential::Credential;
-use throughline::transcript::wire::Wire;
+use throughline::{Client, Credential, Session};
 use throughline_simulator::{Options, SimulatedProvider};
 use tokio_util::sync::CancellationToken;
 
@@ -42,9 +37,9 @@ impl Compactor for Shorter {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let provider = SimulatedProvider::new(Options::new(1).without_latency());
-    let client = Client::builder(Wire::Anthropic, "http://simulator")
+    let client = Client::anthropic()
         .credential(Credential::new("any")?)
-        .transport(Arc::new(provider))
+        .transport(provider)
         .build()?;
     let session = Session::builder(client, "claude-opus-4-6")
         .max_tokens(2_000)

@@ -5,19 +5,15 @@
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use throughline::Session;
-use throughline::providers::client::Client;
-use throughline::providers::credential::Credential;
 use throughline::store::{
     Change, Counts, EventRow, Hit, Loaded, MemoryInfo, MemoryRow, MemoryStore, NewSession, Page,
     Search, SessionId, SessionInfo, Store, StoreError, StoredMessage, SupersededMessage, UsageRow,
     Writer,
 };
-use throughline::transcript::wire::Wire;
+use throughline::{Client, Credential, Session};
 use throughline_simulator::{Options, SimulatedProvider};
 
 struct Talkative {
@@ -122,13 +118,13 @@ impl Store for Talkative {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let provider = SimulatedProvider::new(Options::new(1).without_latency());
-    let client = Client::builder(Wire::Anthropic, "http://simulator")
+    let client = Client::anthropic()
         .credential(Credential::new("any")?)
-        .transport(Arc::new(provider))
+        .transport(provider)
         .build()?;
-    let store = Arc::new(Talkative {
+    let store = Talkative {
         inner: MemoryStore::new(),
-    });
+    };
     let session = Session::builder(client, "claude-opus-4-6")
         .title("about a port")
         .max_tokens(2_000)

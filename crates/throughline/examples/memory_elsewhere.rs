@@ -3,21 +3,16 @@
 //! `cargo run -p throughline --example memory_elsewhere`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
-use std::sync::Arc;
-
-use throughline::Session;
-use throughline::providers::client::Client;
-use throughline::providers::credential::Credential;
 use throughline::transcript::request::MemoryPlace;
-use throughline::transcript::wire::Wire;
+use throughline::{Client, Credential, Session};
 use throughline_simulator::{Options, SimulatedProvider};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let provider = SimulatedProvider::new(Options::new(1).without_latency());
-    let client = Client::builder(Wire::Anthropic, "http://simulator")
+    let client = Client::anthropic()
         .credential(Credential::new("any")?)
-        .transport(Arc::new(provider.clone()))
+        .transport(provider.clone())
         .build()?;
     let builder = || Session::builder(client.clone(), "claude-opus-4-6").max_tokens(2_000);
 

@@ -7,12 +7,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use throughline::futures::{FutureExt, StreamExt};
-use throughline::providers::client::Client;
-use throughline::providers::credential::Credential;
-use throughline::store::SqliteStore;
-use throughline::transcript::wire::Wire;
-use throughline::{Session, SessionEvent};
+use throughline::futures::FutureExt;
+use throughline::prelude::*;
 use throughline_simulator::{Options, Reply, SimulatedProvider};
 
 const MODEL: &str = "claude-opus-4-6";
@@ -24,9 +20,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut options = Options::new(1).without_latency();
     options.keeps_bodies = false;
     let provider = SimulatedProvider::new(options);
-    let client = Client::builder(Wire::Anthropic, "http://simulator")
+    let client = Client::anthropic()
         .credential(Credential::new("any")?)
-        .transport(Arc::new(provider.clone()))
+        .transport(provider.clone())
         .build()?;
     let session = Session::builder(client.clone(), MODEL)
         .store(store.clone())

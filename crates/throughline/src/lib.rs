@@ -1,45 +1,41 @@
-//! Conversations with language models that go on past their context window.
+//! Conversations with language models that continue past their context window.
 //!
 //! A [`Session`] is one conversation. While it runs, a memory of it is built in the background; when the context is
 //! nearly full, the memory takes the place of the old messages in an instant, and every message stays in an archive that
-//! can be searched. Sessions are stored as they go, and go on after a restart with the byte-identical request.
+//! can be searched. Sessions are stored as they go, and resume after a restart with the byte-identical request.
 //!
 //! ```
-//! use std::sync::Arc;
-//! use throughline::{Session, TurnEvent, futures_util::StreamExt};
-//! use throughline_providers::client::Client;
-//! use throughline_providers::credential::Credential;
+//! use throughline::prelude::*;
 //! use throughline_simulator::{Options, SimulatedProvider};
-//! use throughline_store::MemoryStore;
-//! use throughline_transcript::wire::Wire;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // A provider that takes any key; without `transport` a real one is called.
+//! // A provider that takes any key. With a key in the environment: `Client::from_env()?`.
 //! let provider = SimulatedProvider::new(Options::new(1).without_latency());
-//! let client = Client::builder(Wire::Anthropic, "http://simulator")
+//! let client = Client::anthropic()
 //!     .credential(Credential::new("any")?)
-//!     .transport(Arc::new(provider))
+//!     .transport(provider)
 //!     .build()?;
 //!
 //! let session = Session::builder(client, "claude-opus-4-6")
 //!     .system("You are a careful assistant.")
-//!     .store(Arc::new(MemoryStore::new()))
-//!     .start()
+//!     .store(MemoryStore::new())
+//!     .compact_with_model()
+//!     .open_or_start(&SessionId::new("deployment")?)
 //!     .await?;
-//! let mut turn = session.send("Remember: the deploy region is eu-north-3.").await?;
-//! while let Some(event) = turn.next().await {
-//!     if let TurnEvent::Done(answer) = event? {
-//!         assert!(!answer.text().is_empty());
-//!     }
-//! }
+//! let answer = session.ask("Remember: the deploy region is eu-north-3.").await?;
+//! assert!(!answer.text().is_empty());
 //! assert_eq!(session.status().messages, 2);
 //! session.close().await?;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! What it deliberately does not do: it decides nothing (`throughline-engine` does), makes no memory by itself
+//! An [`Agent`] is a session whose model has [`Tools`]. The [`prelude`] has what nearly every program needs; the crates
+//! below are the modules [`engine`], [`memory`], [`providers`], [`store`] and [`transcript`]. Where a store, a
+//! compactor, hooks, an approver or a transport is taken, a value does, and an `Arc` of one where it is shared.
+//!
+//! What it deliberately does not do: it decides nothing (`throughline-engine` does), makes no memory
 //! (`throughline-memory`), speaks no wire format (`throughline-providers`, `throughline-transcript`) and knows no
 //! database (`throughline-store`). It puts them together: it does what the engine says and feeds the answers back.
 

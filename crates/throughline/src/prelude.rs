@@ -10,6 +10,6 @@ pub use crate::agent::{
 pub use crate::schemars::{self, JsonSchema};
 pub use crate::{
     Answer, Client, Credential, MemoryStore, ModelCompactor, OpenError, SendError, Session,
-    SessionError, SessionEvent, SessionId, Store, Turn, TurnEvent, UserInput, Wire,
+    SessionBuilder, SessionError, SessionEvent, SessionId, Store, Turn, TurnEvent, UserInput, Wire,
 };
 pub use futures_util::StreamExt;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
+use throughline::Answer;
 use throughline::agent::{AgentEvent, Outcome};
 use throughline::futures::StreamExt;
 use throughline::providers::reply::Event;
@@ -191,7 +192,7 @@ impl Report {
                 .map(|session| session.id().to_string())
                 .unwrap_or_default(),
             model: talk.connection.model.clone(),
-            text: outcome.text().to_owned(),
+            text: outcome.answer().map_or("", Answer::text).to_owned(),
             outcome: name(outcome),
             tokens: status.as_ref().map_or(0, |status| status.tokens),
             limit: status.as_ref().map_or(0, |status| status.limit),

@@ -282,6 +282,13 @@ async fn a_decision_can_come_later_and_after_a_restart() {
         .provider
         .script(calls(&["ask one", "ask two", "ask three", "free"]));
     let outcome = agent.ask("Work.").await.unwrap();
+    assert!(
+        outcome
+            .text()
+            .starts_with("The turn waits for an approval of `"),
+        "{}",
+        outcome.text()
+    );
     let Outcome::WaitsForApproval { calls } = outcome else {
         panic!("{outcome:?}");
     };
@@ -372,6 +379,12 @@ async fn a_turn_ends_at_its_limit_of_steps_and_can_be_gone_on_with() {
     assert!(
         matches!(&outcome, Outcome::StepLimit { steps: 3, calls } if calls.len() == 1),
         "{outcome:?}"
+    );
+    let text = outcome.text();
+    assert!(
+        text.starts_with("The turn ended at its limit of 3 requests; not run: `")
+            && outcome.answer().is_none(),
+        "{text}"
     );
     assert_eq!(work.log(), ["a", "b"]);
     world.provider.script(Reply::text("I see."));

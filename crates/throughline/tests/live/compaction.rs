@@ -229,3 +229,31 @@ async fn what_is_answered_is_to_be_seen_at_once() {
     turn.answer().await.unwrap();
     assert_eq!(session.status().messages, 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_own_client_makes_memories_with_the_own_or_a_named_model() {
+    for (named, expected) in [
+        (None, MODEL),
+        (Some("claude-haiku-4-5"), "claude-haiku-4-5"),
+    ] {
+        let world = World::new(Options::new(7));
+        let builder = world.session().window(20_000);
+        let builder = match named {
+            None => builder.compact_with_model(),
+            Some(model) => builder.compact_with_model_named(model),
+        };
+        let session = builder.start().await.unwrap();
+        for turn in 0..20 {
+            session.ask(chatter(turn, 250)).await.unwrap();
+        }
+        assert!(session.costs().updates.calls > 0);
+        session.close().await.unwrap();
+        let of_model = format!("\"model\":\"{expected}\"");
+        let ledger = world.provider.ledger();
+        let asked = ledger
+            .iter()
+            .filter(|exchange| String::from_utf8_lossy(&exchange.body).contains(&of_model));
+        let turns = if named.is_none() { 20 } else { 0 };
+        assert!(asked.count() > turns);
+    }
+}

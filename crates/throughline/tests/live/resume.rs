@@ -5,7 +5,7 @@ use std::sync::Arc;
 use throughline::engine::Mode;
 use throughline::{Session, UserInput};
 use throughline_simulator::{Options, Reply};
-use throughline_store::{MemoryStore, SqliteStore, Store};
+use throughline_store::{MemoryStore, SessionId, SqliteStore, Store};
 use throughline_transcript::catalogue::Catalogue;
 use throughline_transcript::request::MemoryPlace;
 use throughline_transcript::request::message::ToolOutput;
@@ -277,4 +277,26 @@ async fn what_was_changed_while_it_ran_outlives_a_restart() {
         .unwrap();
     assert_eq!(session.status(), status);
     assert_eq!(session.pins(), pins);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_is_started_once_and_resumed_from_then_on() {
+    let world = World::new(Options::new(1).without_latency());
+    let store = Arc::new(MemoryStore::new());
+    let id = SessionId::new("orders").unwrap();
+    for (model, known) in [(MODEL, 0), ("claude-haiku-4-5", 2)] {
+        let session = Session::builder(world.client.clone(), model)
+            .store(Arc::clone(&store))
+            .open_or_start(&id)
+            .await
+            .unwrap();
+        assert_eq!(session.id(), &id);
+        assert_eq!(session.status().messages, known);
+        session.ask("Remember: the port is 8443.").await.unwrap();
+        session.close().await.unwrap();
+    }
+    for request in world.provider.ledger() {
+        // The model that is stored counts.
+        assert!(String::from_utf8_lossy(&request.body).contains(MODEL));
+    }
 }
