@@ -229,8 +229,8 @@ mod tests {
             InputLine::Mistake(said) => assert!(said.contains(part), "{line}: {said}"),
             other => panic!("{line}: {other:?}"),
         };
-        check("/pin", "say what is to be pinned: /pin TEXT");
-        check("/search ", "say what is to be looked for");
+        check("/pin", "give the text to be pinned: /pin TEXT");
+        check("/search ", "give the text to be looked for");
         check("/unpin x", "x is no number of a pinned fact");
         check("/fork 0", "0 is no number of a turn");
         check("/memory now", "/memory takes no arguments");
