@@ -47,6 +47,60 @@ fn public_apis_are_as_listed() {
     );
 }
 
+/// The crates whose items are reached through `throughline`.
+const REACHED: &[&str] = &[
+    "throughline",
+    "engine",
+    "memory",
+    "providers",
+    "store",
+    "transcript",
+];
+
+/// Names that more than one public type has. The list only becomes shorter.
+const SHARED_NAMES: &[&str] = &[
+    "Answer",
+    "Change",
+    "Counter",
+    "ErrorKind",
+    "Finding",
+    "Form",
+    "Options",
+    "Outcome",
+    "Place",
+    "Reason",
+    "Refusal",
+    "Report",
+    "Search",
+    "Step",
+    "Stop",
+];
+
+#[test]
+fn no_further_name_is_public_twice() {
+    let lists = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api");
+    let mut names = BTreeSet::new();
+    let mut shared = BTreeSet::new();
+    for name in REACHED {
+        let list = fs::read_to_string(lists.join(name).with_extension("txt")).unwrap();
+        for line in list.lines() {
+            let Some((_, item)) = line.split_once(": ") else {
+                continue;
+            };
+            let mut words = item.split([' ', '<']);
+            let kind = words.next().unwrap();
+            if matches!(kind, "struct" | "enum" | "trait" | "type")
+                && let Some(name) = words.next()
+                && !names.insert(name.to_owned())
+            {
+                shared.insert(name.to_owned());
+            }
+        }
+    }
+    let shared: Vec<&str> = shared.iter().map(String::as_str).collect();
+    assert_eq!(shared, SHARED_NAMES);
+}
+
 fn difference(listed: &str, found: &str) -> Option<String> {
     let listed: BTreeSet<&str> = listed.lines().collect();
     let found: BTreeSet<&str> = found.lines().collect();
