@@ -3,12 +3,14 @@
 //! [`ROUTES`] is the one list of what is served. Requests are dispatched by it, and [`openapi`](crate::openapi) makes
 //! the document from it and from the types of requests and answers.
 
+mod types;
+
 use bytes::Bytes;
 use http::header::ALLOW;
 use http::{HeaderValue, Method, Response, StatusCode, request};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use throughline_engine::Swapping;
 use throughline_store::{ErrorKind, Page, SessionId, StoreError};
@@ -16,15 +18,20 @@ use throughline_store::{ErrorKind, Page, SessionId, StoreError};
 use crate::act::{ActError, Action, Effect};
 use crate::backend::Totals;
 use crate::diff::Diff;
-use crate::edit::Change;
 use crate::form::Fields;
 use crate::gate::{self, Refusal};
 use crate::messages::{Extent, MessageView};
 use crate::openapi::{self, LIMIT, Parameter, SKIP};
-use crate::read::{HitView, MemoryView, PreviewView, SearchShelf};
+use crate::read::{MemoryView, SearchShelf};
 use crate::timeline::Timeline;
-use crate::view::{Detail, Session, SessionMode, VersionView};
 use crate::{Dashboard, text};
+
+pub(crate) use self::types::ErrorAnswer;
+use self::types::{
+    ApproveRequest, CompactRequest, ConfigureRequest, EditRequest, ErrorDetail, HitList,
+    MemoryAnswer, MemoryList, MessageList, Outcome, OutcomeKind, PinRequest, PreviewAnswer,
+    SessionAnswer, SessionList,
+};
 
 /// Rows of a list without `limit`.
 pub(crate) const ROWS: u64 = 50;
@@ -313,134 +320,6 @@ pub(crate) const ROUTES: [Route; 20] = [
         LIMIT,
     ]),
 ];
-
-/// How a memory is made.
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct CompactRequest {
-    /// What the memory should be about.
-    #[serde(default)]
-    #[schemars(length(max = 4096))]
-    focus: Option<String>,
-    /// Whether the memory is only prepared.
-    #[serde(default)]
-    preview: bool,
-}
-
-/// Which memory is approved.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ApproveRequest {
-    /// The version that was looked at.
-    version: u32,
-}
-
-/// A fact to pin.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct PinRequest {
-    #[schemars(length(max = 8192))]
-    text: String,
-    /// Index of the message that it comes from.
-    #[serde(default)]
-    message: Option<usize>,
-}
-
-/// Changes to a memory.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Edit")]
-struct EditRequest {
-    /// The version that was looked at.
-    version: u32,
-    changes: Vec<Change>,
-}
-
-/// The settings of a session.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ConfigureRequest {
-    mode: SessionMode,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct SessionList {
-    sessions: Vec<Session>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct SessionAnswer {
-    #[serde(flatten)]
-    session: Session,
-    detail: Detail,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct MessageList {
-    messages: Vec<MessageView>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct MemoryList {
-    memories: Vec<VersionView>,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Memory")]
-struct MemoryAnswer {
-    #[serde(flatten)]
-    memory: MemoryView,
-    markdown: String,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct PreviewAnswer {
-    preview: Option<PreviewView>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct HitList {
-    hits: Vec<HitView>,
-}
-
-/// What an action did.
-#[derive(Serialize, JsonSchema)]
-struct Outcome {
-    outcome: OutcomeKind,
-    /// The memory that is in the requests from the next one on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<u32>,
-    /// The new pin.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum OutcomeKind {
-    Swapped,
-    Prepared,
-    Running,
-    Undone,
-    Pinned,
-    Unpinned,
-    Edited,
-    Configured,
-    Deleted,
-}
-
-/// Why there is no answer.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Error")]
-pub(crate) struct ErrorAnswer {
-    error: ErrorDetail,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct ErrorDetail {
-    code: &'static str,
-    message: String,
-}
 
 /// The names in a path, in order.
 type Names<'a> = Vec<&'a str>;
