@@ -90,15 +90,15 @@ impl Tally {
         self.removed.iter().sum()
     }
 
-    pub(crate) fn event(&mut self, row: &EventRow) {
-        match EventRecord::read(row) {
+    pub(crate) fn event(&mut self, record: &EventRecord) {
+        match record {
             EventRecord::Swapped {
                 tokens_before,
                 tokens_after,
                 ..
             } => {
                 self.removed
-                    .push(tokens_before.saturating_sub(tokens_after));
+                    .push(tokens_before.saturating_sub(*tokens_after));
                 self.sums.swaps += 1;
             }
             EventRecord::Undone { .. } => {
@@ -194,7 +194,7 @@ impl Dashboard {
         let terms = self.terms(info);
         for row in self.rows(&info.id, &mut tally).await? {
             match row {
-                Row::Event(row) => tally.event(&row),
+                Row::Event(row) => tally.event(&EventRecord::read(&row)),
                 Row::Usage(row) => tally.usage(&row, &terms),
             }
         }
@@ -259,11 +259,10 @@ mod tests {
 
     #[test]
     fn a_swap_saves_tokens_until_it_is_undone() {
-        let swap = r#"{"cover":4,"epoch":1,"origin":"draft","reason":"hard-mark","tokens_after":200,
-            "tokens_before":900,"version":1,"waited_for":null,"waited_ms":0,"words":"a swap"}"#;
-        let undone = r#"{"epoch":2,"tokens":900,"words":"undone"}"#;
+        let swap = r#"{"cover":4,"epoch":1,"origin":"draft","reason":"hard-mark","tokens_after":200,"tokens_before":900,"version":1,"waited_for":null,"waited_ms":0}"#;
+        let undo = r#"{"epoch":2,"tokens":900}"#;
         let rows = merged(
-            vec![event(20, "swapped", swap), event(40, "undone", undone)],
+            vec![event(20, "swapped", swap), event(40, "undone", undo)],
             vec![
                 usage(10, 0, 900),
                 usage(20, 100, 100),
@@ -280,7 +279,7 @@ mod tests {
         let mut left_out = Vec::new();
         for row in rows {
             match row {
-                Row::Event(row) => tally.event(&row),
+                Row::Event(row) => tally.event(&EventRecord::read(&row)),
                 Row::Usage(row) => {
                     tally.usage(&row, &terms);
                     left_out.push(tally.removed());

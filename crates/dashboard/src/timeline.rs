@@ -53,6 +53,8 @@ pub(crate) struct TimelineEvent {
     pub(crate) detail: Value,
     /// The same in words.
     pub(crate) words: String,
+    #[serde(skip)]
+    pub(crate) record: EventRecord,
 }
 
 impl Dashboard {
@@ -69,8 +71,9 @@ impl Dashboard {
         for row in rows {
             match row {
                 Row::Event(row) => {
-                    tally.event(&row);
-                    timeline.add_event(&row);
+                    let record = EventRecord::read(&row);
+                    tally.event(&record);
+                    timeline.add_event(&row, record);
                 }
                 Row::Usage(row) => {
                     tally.usage(&row, &terms);
@@ -108,14 +111,14 @@ impl Dashboard {
 }
 
 impl Timeline {
-    fn add_event(&mut self, row: &EventRow) {
-        let detail: Value = serde_json::from_str(&row.json).unwrap_or_default();
+    fn add_event(&mut self, row: &EventRow, record: EventRecord) {
         self.events.push(TimelineEvent {
             at_ms: row.at_ms,
             after_requests: self.requests.len(),
             kind: row.kind.clone(),
             words: EventRecord::words(row),
-            detail,
+            detail: serde_json::from_str(&row.json).unwrap_or_default(),
+            record,
         });
     }
 }

@@ -40,7 +40,7 @@ pub enum SessionEvent {
 /// An event as it is stored: its kind, and fields that hold nothing of the conversation.
 ///
 /// The one place where stored events are written and read. Field names are on disk: renaming one needs an alias.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum EventRecord {
@@ -168,6 +168,7 @@ pub enum EventRecord {
         calls: u32,
     },
     /// An event that this version does not know.
+    #[default]
     #[serde(skip)]
     Unknown,
 }

@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use throughline::EventRecord;
 use throughline_transcript::text::grouped;
 
 use super::svg::{dollars, escaped, line, round_up, short, steps, text};
@@ -266,14 +267,15 @@ impl Picture<'_> {
         let timeline = self.timeline;
         let lane = TOP + TOKENS + LANE / 2.0 + 2.0;
         let bottom = TOP + TOKENS + LANE + GAP + COST;
-        let swaps = timeline.events.iter().filter(|it| it.kind == "swapped");
+        let is_swap = |event: &&TimelineEvent| matches!(event.record, EventRecord::Swapped { .. });
+        let swaps = timeline.events.iter().filter(is_swap);
         let is_crowded = swaps.count() as f64 > self.room() / 30.0;
         let mut number = 0;
         for event in &timeline.events {
             let x = self.x_of(event.after_requests);
             let title = escaped(&title(event));
-            match event.kind.as_str() {
-                "swapped" => {
+            match event.record {
+                EventRecord::Swapped { .. } => {
                     number += 1;
                     let _ = write!(
                         self.out,
@@ -295,7 +297,7 @@ impl Picture<'_> {
                         );
                     }
                 }
-                "undone" => {
+                EventRecord::Undone { .. } => {
                     let _ = write!(
                         self.out,
                         r#"<g class="undo"><title>{title}</title><line x1="{x:.1}" y1="{TOP:.1}" x2="{x:.1}" y2="{bottom:.1}"/><path d="M{:.1} {:.1}l7 -5v10z"/></g>"#,
@@ -303,12 +305,12 @@ impl Picture<'_> {
                         TOP - 12.0
                     );
                 }
-                "built" | "failed" | "refused" | "fell-back" => {
-                    let class = if event.kind == "built" {
-                        "built"
-                    } else {
-                        "unbuilt"
-                    };
+                EventRecord::Built { .. }
+                | EventRecord::Failed { .. }
+                | EventRecord::Refused { .. }
+                | EventRecord::FellBack { .. } => {
+                    let is_built = matches!(event.record, EventRecord::Built { .. });
+                    let class = if is_built { "built" } else { "unbuilt" };
                     let _ = write!(
                         self.out,
                         r#"<path class="{class}" d="M{x:.1} {:.1}l4 4l-4 4l-4 -4z"><title>{title}</title></path>"#,
@@ -415,7 +417,11 @@ mod tests {
     fn words_of_an_event_stay_text() {
         let mut timeline = Timeline::default();
         timeline.events.push(TimelineEvent {
-            kind: "failed".to_owned(),
+            kind: "fell-back".to_owned(),
+            record: EventRecord::FellBack {
+                class: String::new(),
+                message: String::new(),
+            },
             words: "</title><script>alert(1)</script>\"'&".to_owned(),
             ..TimelineEvent::default()
         });
