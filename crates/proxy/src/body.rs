@@ -75,7 +75,7 @@ impl HttpBody for Body {
 
 /// Why a request body cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unread {
+pub(crate) enum ReadError {
     /// It is larger than may be.
     TooLarge,
     /// The client broke it off.
@@ -93,7 +93,7 @@ const DROPPED_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// A task of its own does it, which ends with the future that waits for it. What takes a chunk wakes the connection's task
 /// for the next one; where that is the task that takes it, the runtime holds it for one that yields, and wakes another
 /// thread to take it over: two switches of threads for each chunk.
-pub(crate) async fn read<B>(body: B, announced: usize, bytes_max: usize) -> Result<Bytes, Unread>
+pub(crate) async fn read<B>(body: B, announced: usize, bytes_max: usize) -> Result<Bytes, ReadError>
 where
     B: HttpBody<Data = Bytes> + Send + 'static,
 {
@@ -103,30 +103,30 @@ where
     let reading = tokio::spawn(whole(body, announced, bytes_max));
     // It ends without a body only with the program.
     let read = AbortOnDropHandle::new(reading).await;
-    read.unwrap_or(Err(Unread::BrokenOff))
+    read.unwrap_or(Err(ReadError::BrokenOff))
 }
 
-async fn whole<B>(body: B, announced: usize, bytes_max: usize) -> Result<Bytes, Unread>
+async fn whole<B>(body: B, announced: usize, bytes_max: usize) -> Result<Bytes, ReadError>
 where
     B: HttpBody<Data = Bytes>,
 {
     let mut body = pin!(body);
     if announced > bytes_max {
         drop_rest(body).await;
-        return Err(Unread::TooLarge);
+        return Err(ReadError::TooLarge);
     }
     let mut whole = BytesMut::new();
     loop {
         let frame = tokio::time::timeout(READ_WAIT, body.frame()).await;
-        let Some(frame) = frame.map_err(|_| Unread::BrokenOff)? else {
+        let Some(frame) = frame.map_err(|_| ReadError::BrokenOff)? else {
             return Ok(whole.freeze());
         };
-        let Ok(data) = frame.map_err(|_| Unread::BrokenOff)?.into_data() else {
+        let Ok(data) = frame.map_err(|_| ReadError::BrokenOff)?.into_data() else {
             continue;
         };
         if whole.len() + data.len() > bytes_max {
             drop_rest(body).await;
-            return Err(Unread::TooLarge);
+            return Err(ReadError::TooLarge);
         }
         if whole.is_empty() {
             if data.len() >= announced && body.is_end_stream() {

@@ -18,12 +18,12 @@ use throughline_transcript::wire::Wire;
 use tokio::sync::Semaphore;
 
 use crate::Proxy;
-use crate::body::{self, Body, Unread};
+use crate::body::{self, Body, ReadError};
 use crate::config::Mode;
 use crate::metrics::Gauges;
 use crate::sessions::Sessions;
 use crate::sessions::by_id::is_ours;
-use crate::tracked::{Compacted, PIN_BYTES_MAX, Seen, Unasked};
+use crate::tracked::{CompactionProgress, OperationError, PIN_BYTES_MAX, Snapshot};
 
 /// The proxy as its dashboard sees it.
 pub(crate) struct Source {
@@ -42,8 +42,8 @@ impl Proxy {
             body::read(body, 0, bytes_max)
                 .await
                 .map_err(|error| match error {
-                    Unread::TooLarge => throughline_dashboard::BodyError::TooLarge,
-                    Unread::BrokenOff => throughline_dashboard::BodyError::Broken,
+                    ReadError::TooLarge => throughline_dashboard::BodyError::TooLarge,
+                    ReadError::BrokenOff => throughline_dashboard::BodyError::Broken,
                 })
         };
         self.dashboard.answer(head, read).await.map(Body::whole)
@@ -116,7 +116,7 @@ impl Backend for Source {
     fn live(&self, id: &SessionId) -> Option<LiveSession> {
         self.sessions
             .live(id)
-            .map(|session| live_session(session.seen()))
+            .map(|session| live_session(session.snapshot()))
     }
 
     async fn stored(&self, id: &SessionId) -> Result<SessionState, StoreError> {
@@ -158,8 +158,8 @@ impl Backend for Source {
         match action {
             Action::Compact { focus, swapping } => {
                 match session.compact(focus, swapping, COMPACTION_WAIT).await? {
-                    Compacted::Running => Ok(Effect::Running),
-                    Compacted::Done(outcome) => outcome.try_into(),
+                    CompactionProgress::Running => Ok(Effect::Running),
+                    CompactionProgress::Done(outcome) => outcome.try_into(),
                 }
             }
             Action::Approve { version } => session.approve(version).await?.try_into(),
@@ -188,27 +188,32 @@ impl Backend for Source {
     }
 }
 
-impl From<Unasked> for ActError {
-    fn from(error: Unasked) -> Self {
+impl From<OperationError> for ActError {
+    fn from(error: OperationError) -> Self {
         match error {
-            Unasked::NothingToUndo => Self::NothingToUndo,
-            Unasked::Changed => Self::Changed,
-            Unasked::NoSuchPin => Self::NoSuchPin,
-            Unasked::NoFact => Self::NoFact {
+            OperationError::NothingToUndo => Self::NothingToUndo,
+            OperationError::Changed => Self::Changed,
+            OperationError::NoSuchPin => Self::NoSuchPin,
+            OperationError::NoFact => Self::NoFact {
                 bytes_max: PIN_BYTES_MAX,
             },
-            Unasked::NotStored => Self::NotStored,
+            OperationError::NotStored => Self::NotStored,
         }
     }
 }
 
-fn live_session(seen: Seen) -> LiveSession {
+fn live_session(snapshot: Snapshot) -> LiveSession {
     LiveSession {
-        context_tokens: seen.status.tokens,
-        marks: Marks::new(&seen.status, seen.window),
-        state: SessionState::new(&seen.status, seen.mode, seen.pins, seen.can_undo),
-        model: seen.model,
-        in_flight: seen.in_flight,
+        context_tokens: snapshot.status.tokens,
+        marks: Marks::new(&snapshot.status, snapshot.window),
+        state: SessionState::new(
+            &snapshot.status,
+            snapshot.mode,
+            snapshot.pins,
+            snapshot.can_undo,
+        ),
+        model: snapshot.model,
+        in_flight: snapshot.in_flight,
     }
 }
 

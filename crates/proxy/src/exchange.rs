@@ -25,7 +25,7 @@ use self::answer::{ForwardedAnswer, SessionAnswer, short};
 use self::record::{Decision, Record};
 use self::upload::Upload;
 use crate::Proxy;
-use crate::body::{self, Body, Unread};
+use crate::body::{self, Body, ReadError};
 use crate::config::Mode;
 use crate::headers::{self, Tenant};
 use crate::incoming::IncomingRequest;
@@ -47,7 +47,7 @@ struct Exchange {
 }
 
 /// The body of a request.
-enum Received {
+enum ClientUpload {
     /// All of it.
     Whole(Bytes),
     /// It is forwarded while it is read.
@@ -87,8 +87,8 @@ impl Proxy {
             record,
         };
         let body = match self.receive(&mut exchange, body).await {
-            Ok(Received::Whole(body)) => body,
-            Ok(Received::Streamed(chunks, upload)) => {
+            Ok(ClientUpload::Whole(body)) => body,
+            Ok(ClientUpload::Streamed(chunks, upload)) => {
                 return self.forward_stream(exchange, chunks, upload).await;
             }
             Err(refusal) => return exchange.record.refuse(&refusal),
@@ -122,7 +122,7 @@ impl Proxy {
     }
 
     /// Admits a request and reads its body.
-    async fn receive<B>(&self, exchange: &mut Exchange, body: B) -> Result<Received, Refusal>
+    async fn receive<B>(&self, exchange: &mut Exchange, body: B) -> Result<ClientUpload, Refusal>
     where
         B: HttpBody<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -145,12 +145,12 @@ impl Proxy {
         }
         if is_other && !body.is_end_stream() {
             let (chunks, upload) = Upload::begin(body, bytes_max);
-            return Ok(Received::Streamed(chunks, upload));
+            return Ok(ClientUpload::Streamed(chunks, upload));
         }
         let read = body::read(body, announced.unwrap_or(0), bytes_max).await;
         let body = read.map_err(|unread| refused(unread, bytes_max))?;
         exchange.record.read(body.len());
-        Ok(Received::Whole(body))
+        Ok(ClientUpload::Whole(body))
     }
 
     fn bytes_max(&self, target: &Target) -> usize {
@@ -468,10 +468,10 @@ impl SessionRequest {
     }
 }
 
-fn refused(unread: Unread, bytes_max: usize) -> Refusal {
+fn refused(unread: ReadError, bytes_max: usize) -> Refusal {
     match unread {
-        Unread::TooLarge => Refusal::too_large(bytes_max),
-        Unread::BrokenOff => Refusal::broken_body(),
+        ReadError::TooLarge => Refusal::too_large(bytes_max),
+        ReadError::BrokenOff => Refusal::broken_body(),
     }
 }
 

@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// A message of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct KnownMessage {
     /// Digest of everything up to and with it.
     pub(crate) chain: Digest,
     /// Its bytes as they were last sent; none if they were never seen.
@@ -27,7 +27,7 @@ struct SentBytes {
     is_operators: bool,
 }
 
-impl Known {
+impl KnownMessage {
     /// A message whose bytes were never seen.
     pub(crate) fn unseen(chain: Digest) -> Self {
         Self { chain, bytes: None }
@@ -50,18 +50,18 @@ impl Known {
 
 /// How far a request repeats a conversation.
 #[derive(Clone, Debug)]
-pub(crate) struct Repeated {
+pub(crate) struct Repetition {
     /// Messages that are the known ones.
     pub(crate) count: usize,
     /// Those of them that are instructions of the operator's.
     pub(crate) operators: Vec<usize>,
     /// Those of them that were written differently, with their indexes.
-    learned: Vec<(usize, Known)>,
+    learned: Vec<(usize, KnownMessage)>,
 }
 
-impl Repeated {
+impl Repetition {
     /// Keeps how messages were written this time.
-    pub(crate) fn teach(&self, known: &mut [Known]) {
+    pub(crate) fn teach(&self, known: &mut [KnownMessage]) {
         for (index, message) in &self.learned {
             if let Some(slot) = known.get_mut(*index) {
                 *slot = *message;
@@ -76,20 +76,20 @@ impl Repeated {
 pub(crate) struct Walk {
     /// Behind the last message of `messages`.
     reader: Reader,
-    messages: Vec<Walked>,
+    messages: Vec<WalkedMessage>,
 }
 
 /// A message of a body.
 #[derive(Clone, Debug)]
-struct Walked {
+struct WalkedMessage {
     span: Span,
     hash: Option<u64>,
     /// None if it was not parsed yet.
-    parsed: Option<Parsed>,
+    parsed: Option<ParsedMessage>,
 }
 
 #[derive(Clone, Debug)]
-struct Parsed {
+struct ParsedMessage {
     /// None if it is no message.
     message: Option<Message>,
     digest: Option<Digest>,
@@ -121,7 +121,7 @@ impl Walk {
             let Some(span) = self.reader.next()? else {
                 return Ok(None);
             };
-            self.messages.push(Walked::new(span));
+            self.messages.push(WalkedMessage::new(span));
         }
         Ok(Some(self.messages[index].span))
     }
@@ -142,8 +142,8 @@ impl Walk {
     ///
     /// # Errors
     /// If the body is not JSON up to there.
-    pub(crate) fn repeats(&mut self, known: &[Known]) -> Result<Repeated, OutlineError> {
-        let mut repeated = Repeated {
+    pub(crate) fn repeats(&mut self, known: &[KnownMessage]) -> Result<Repetition, OutlineError> {
+        let mut repeated = Repetition {
             count: 0,
             operators: Vec::new(),
             learned: Vec::new(),
@@ -168,7 +168,7 @@ impl Walk {
                     if Chain::at(chain).push(digest) != known.chain {
                         break;
                     }
-                    let learned = Known::hashed(known.chain, role, len, hash);
+                    let learned = KnownMessage::hashed(known.chain, role, len, hash);
                     repeated.learned.push((index, learned));
                     role == Role::System
                 }
@@ -192,9 +192,9 @@ impl Walk {
         let Some(span) = self.reader.skip(bytes.len as usize, is_known) else {
             return false;
         };
-        self.messages.push(Walked {
+        self.messages.push(WalkedMessage {
             hash: Some(bytes.hash),
-            ..Walked::new(span)
+            ..WalkedMessage::new(span)
         });
         true
     }
@@ -226,13 +226,13 @@ impl Walk {
 
     fn to_end(&mut self) -> Result<(), OutlineError> {
         while let Some(span) = self.reader.next()? {
-            self.messages.push(Walked::new(span));
+            self.messages.push(WalkedMessage::new(span));
         }
         Ok(())
     }
 }
 
-impl Walked {
+impl WalkedMessage {
     fn new(span: Span) -> Self {
         Self {
             span,
@@ -250,8 +250,8 @@ impl Walked {
         *self.hash.get_or_insert_with(|| xxh3_64(text()))
     }
 
-    fn parsed(&mut self, reader: &Reader) -> &mut Parsed {
-        self.parsed.get_or_insert_with(|| Parsed {
+    fn parsed(&mut self, reader: &Reader) -> &mut ParsedMessage {
+        self.parsed.get_or_insert_with(|| ParsedMessage {
             message: reader.read(self.span),
             digest: None,
         })
@@ -265,7 +265,7 @@ impl Walked {
     }
 }
 
-impl Parsed {
+impl ParsedMessage {
     fn role_and_digest(&mut self) -> Option<(Role, Digest)> {
         let message = self.message.as_ref()?;
         let digest = self.digest.get_or_insert_with(|| message_digest(message));
@@ -284,12 +284,12 @@ mod tests {
         Walk::new(Reader::new(Wire::Anthropic, body.into()).unwrap())
     }
 
-    fn known(messages: &[&str]) -> Vec<Known> {
+    fn known(messages: &[&str]) -> Vec<KnownMessage> {
         let mut chain = Chain::new();
         let mut walk = walk(messages);
         let read = |(index, text): (usize, &&str)| {
             let message = walk.message(index).unwrap().unwrap();
-            Known::seen(chain.push(message_digest(message)), message.role, text)
+            KnownMessage::seen(chain.push(message_digest(message)), message.role, text)
         };
         messages.iter().enumerate().map(read).collect()
     }
@@ -302,7 +302,10 @@ mod tests {
     #[track_caller]
     fn check(before: &[&str], now: &[&str], count: usize, next: Option<&str>) {
         let mut known = known(before);
-        let all_unseen: Vec<Known> = known.iter().map(|m| Known::unseen(m.chain)).collect();
+        let all_unseen: Vec<KnownMessage> = known
+            .iter()
+            .map(|m| KnownMessage::unseen(m.chain))
+            .collect();
         for start in [known.clone(), all_unseen] {
             let mut walk = walk(now);
             let repeated = walk.repeats(&start).unwrap();
@@ -372,7 +375,8 @@ mod tests {
         const SYSTEM: &str = r#"{"role":"developer","content":"s"}"#;
         let messages = [USER, SYSTEM, ANSWER];
         let seen = known(&messages);
-        let unseen: Vec<Known> = seen.iter().map(|m| Known::unseen(m.chain)).collect();
+        let unseen: Vec<KnownMessage> =
+            seen.iter().map(|m| KnownMessage::unseen(m.chain)).collect();
         for known in [seen, unseen] {
             assert_eq!(walk(&messages).repeats(&known).unwrap().operators, [1]);
         }

@@ -24,10 +24,10 @@ use tokio::time::Instant;
 use crate::config::WINDOW_UNKNOWN;
 use crate::headers::Tenant;
 use crate::incoming::IncomingRequest;
-use crate::known::Known;
+use crate::known::KnownMessage;
 use crate::reason::{Bypass, Reason};
 use crate::shared::Shared;
-use crate::tracked::{Begun, Claim, PlannedRequest, Rewind, Tracked};
+use crate::tracked::{Claim, PlannedRequest, Rewind, SessionParts, Tracked};
 
 /// Sessions of one root that are looked at.
 const CANDIDATES_MAX: usize = 16;
@@ -311,14 +311,14 @@ impl Sessions {
         let digests = store.digests(id, 0..count).await?;
         let known = digests
             .into_iter()
-            .map(|digest| Known::unseen(Digest::from_bytes(digest)))
+            .map(|digest| KnownMessage::unseen(Digest::from_bytes(digest)))
             .collect();
         let (core, writer) = stored
             .restore(settings, self.shared.options())
             .map_err(unloaded)?;
         Ok(Tracked::new(
             Arc::clone(&self.shared),
-            Begun {
+            SessionParts {
                 id: id.clone(),
                 tenant,
                 wire,
@@ -361,7 +361,7 @@ impl Sessions {
             }),
         };
         self.inner().remember(request, &id);
-        let mut begun = Begun {
+        let mut begun = SessionParts {
             id: id.clone(),
             tenant: request.tenant,
             wire,
@@ -525,7 +525,7 @@ impl Inner {
 
 /// Adds what both have in common, and what the parent leaves the fork.
 fn inherit(
-    begun: &mut Begun,
+    begun: &mut SessionParts,
     request: &mut IncomingRequest,
     parent: &Tracked,
     count: usize,
@@ -548,7 +548,7 @@ fn inherit(
         let same = known.get(index).filter(|known| known.chain == chain);
         begun
             .known
-            .push(same.copied().unwrap_or(Known::unseen(chain)));
+            .push(same.copied().unwrap_or(KnownMessage::unseen(chain)));
     }
     // Behind all of them: what the model thought in them, it thought behind another prefix.
     effects.extend(begun.core.inherit(at, parent.heritage(count)));

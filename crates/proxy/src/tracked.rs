@@ -3,8 +3,8 @@
 //! A lock is held while decisions are made, which takes microseconds, and never across a wait.
 
 mod answered;
-mod asked;
 mod effects;
+mod operations;
 mod request;
 
 use std::sync::atomic::Ordering;
@@ -18,11 +18,11 @@ use throughline_transcript::json::Raw;
 use throughline_transcript::wire::Wire;
 use tokio::sync::oneshot;
 
-pub(crate) use self::asked::{Compacted, PIN_BYTES_MAX, Seen, Unasked};
+pub(crate) use self::operations::{CompactionProgress, OperationError, PIN_BYTES_MAX, Snapshot};
 pub(crate) use self::request::{Claim, Flight, PlannedRequest, ReadyRequest, Rewind};
 use crate::archive::Health;
 use crate::headers::Tenant;
-use crate::known::Known;
+use crate::known::KnownMessage;
 use crate::shared::Shared;
 use crate::updates::Account;
 
@@ -40,7 +40,7 @@ pub(crate) struct State {
     wire: Wire,
     core: Core,
     /// All messages, those of an answer that no request has had yet at the end.
-    known: Vec<Known>,
+    known: Vec<KnownMessage>,
     /// Messages of such an answer.
     unconfirmed: usize,
     /// Number of the last request.
@@ -68,18 +68,18 @@ pub(crate) struct Live {
     pub(crate) end: usize,
 }
 
-/// What a session begins with.
-pub(crate) struct Begun {
+/// The parts of a new or loaded session.
+pub(crate) struct SessionParts {
     pub(crate) id: SessionId,
     pub(crate) tenant: Tenant,
     pub(crate) wire: Wire,
     pub(crate) core: Core,
-    pub(crate) known: Vec<Known>,
+    pub(crate) known: Vec<KnownMessage>,
     pub(crate) health: Health,
 }
 
 impl Tracked {
-    pub(crate) fn new(shared: Arc<Shared>, begun: Begun) -> Arc<Self> {
+    pub(crate) fn new(shared: Arc<Shared>, begun: SessionParts) -> Arc<Self> {
         let account = shared.accounts.of(begun.tenant);
         Arc::new(Self {
             id: begun.id,

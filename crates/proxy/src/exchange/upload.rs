@@ -11,7 +11,7 @@ use http_body_util::BodyExt as _;
 use throughline_providers::transport::{BodyStream, TransportError, TransportErrorKind};
 use tokio::time::Instant;
 
-use crate::body::{READ_WAIT, Unread};
+use crate::body::{READ_WAIT, ReadError};
 
 /// How far a body has come.
 #[derive(Clone)]
@@ -22,7 +22,7 @@ struct Progress {
     /// When something came the last time.
     at: Instant,
     /// Why no more of it is passed on.
-    unread: Option<Unread>,
+    unread: Option<ReadError>,
 }
 
 impl Upload {
@@ -61,7 +61,7 @@ impl Upload {
             let frame = match tokio::time::timeout(READ_WAIT, body.frame()).await {
                 Ok(None) => return Ok(None),
                 Ok(Some(Ok(frame))) => frame,
-                Ok(Some(Err(_))) | Err(_) => return Err(self.ends(Unread::BrokenOff)),
+                Ok(Some(Err(_))) | Err(_) => return Err(self.ends(ReadError::BrokenOff)),
             };
             let Ok(chunk) = frame.into_data() else {
                 continue;
@@ -71,13 +71,13 @@ impl Upload {
             progress.at = Instant::now();
             if progress.bytes > bytes_max {
                 drop(progress);
-                return Err(self.ends(Unread::TooLarge));
+                return Err(self.ends(ReadError::TooLarge));
             }
             return Ok(Some(chunk));
         }
     }
 
-    fn ends(&self, why: Unread) -> TransportError {
+    fn ends(&self, why: ReadError) -> TransportError {
         self.progress().unread = Some(why);
         TransportError::new(
             TransportErrorKind::Broken,
@@ -91,7 +91,7 @@ impl Upload {
     }
 
     /// Why not all of it was passed on, if it was not.
-    pub(super) fn unread(&self) -> Option<Unread> {
+    pub(super) fn unread(&self) -> Option<ReadError> {
         self.progress().unread
     }
 

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::{Live, State, Tracked};
 use crate::config::Config;
 use crate::incoming::IncomingRequest;
-use crate::known::Known;
+use crate::known::KnownMessage;
 use crate::reason::{Bypass, Reason};
 use crate::rewrite::ClientBody;
 
@@ -258,7 +258,7 @@ impl Tracked {
 
     /// The first messages of the session as they are known, and those of them that are in memory, with the index of the
     /// first of these.
-    pub(crate) fn prefix(&self, count: usize) -> (Vec<Known>, usize, Vec<Message>) {
+    pub(crate) fn prefix(&self, count: usize) -> (Vec<KnownMessage>, usize, Vec<Message>) {
         let state = self.state();
         let first = state.core.tail_begins();
         let tail = state.core.engine().tail();
@@ -392,8 +392,8 @@ impl State {
         let text = message.raw.clone().filter(|_| is_sent);
         let (chain, effects) = self.core.append(at, message.into());
         self.known.push(match text {
-            Some(text) => Known::seen(chain, role, text.as_str()),
-            None => Known::unseen(chain),
+            Some(text) => KnownMessage::seen(chain, role, text.as_str()),
+            None => KnownMessage::unseen(chain),
         });
         effects
     }

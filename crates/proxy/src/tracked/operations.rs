@@ -17,7 +17,7 @@ use super::Tracked;
 pub(crate) const PIN_BYTES_MAX: usize = 8 * 1024;
 
 /// A session as it stands.
-pub(crate) struct Seen {
+pub(crate) struct Snapshot {
     pub(crate) status: SessionStatus,
     pub(crate) model: String,
     pub(crate) mode: Mode,
@@ -29,7 +29,7 @@ pub(crate) struct Seen {
 
 /// What has become of a compaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Compacted {
+pub(crate) enum CompactionProgress {
     /// This.
     Done(CompactionOutcome),
     /// Nothing yet: a model is making the memory.
@@ -38,7 +38,7 @@ pub(crate) enum Compacted {
 
 /// Why something that was asked for is not done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unasked {
+pub(crate) enum OperationError {
     /// No memory has taken the place of messages, or what was before is not known any more.
     #[error("there is no swap to take back")]
     NothingToUndo,
@@ -58,10 +58,10 @@ pub(crate) enum Unasked {
 
 impl Tracked {
     /// The session as it stands.
-    pub(crate) fn seen(&self) -> Seen {
+    pub(crate) fn snapshot(&self) -> Snapshot {
         let state = self.state();
         let engine = state.core.engine();
-        Seen {
+        Snapshot {
             status: engine.status(),
             model: state.core.model().to_owned(),
             mode: engine.settings().mode,
@@ -88,7 +88,7 @@ impl Tracked {
         focus: Option<String>,
         swapping: Swapping,
         wait: Duration,
-    ) -> Result<Compacted, Unasked> {
+    ) -> Result<CompactionProgress, OperationError> {
         let (told, outcome) = oneshot::channel();
         {
             let mut state = self.state();
@@ -99,9 +99,9 @@ impl Tracked {
             self.perform(&mut state, effects);
         }
         let outcome = match tokio::time::timeout(wait, outcome).await {
-            Ok(Ok(outcome)) => Compacted::Done(outcome),
-            Ok(Err(_)) => Compacted::Done(CompactionOutcome::Discarded),
-            Err(_) => Compacted::Running,
+            Ok(Ok(outcome)) => CompactionProgress::Done(outcome),
+            Ok(Err(_)) => CompactionProgress::Done(CompactionOutcome::Discarded),
+            Err(_) => CompactionProgress::Running,
         };
         self.stored().await?;
         Ok(outcome)
@@ -114,7 +114,7 @@ impl Tracked {
     pub(crate) async fn approve(
         self: &Arc<Self>,
         version: u32,
-    ) -> Result<CompactionOutcome, Unasked> {
+    ) -> Result<CompactionOutcome, OperationError> {
         let is_it = self
             .state()
             .core
@@ -122,12 +122,12 @@ impl Tracked {
             .preview()
             .is_some_and(|preview| preview.is_prepared && number_of(&preview) == version);
         if !is_it {
-            return Err(Unasked::Changed);
+            return Err(OperationError::Changed);
         }
         let wait = Duration::from_secs(10);
         match self.compact(None, Swapping::AtOnce, wait).await? {
-            Compacted::Done(outcome) => Ok(outcome),
-            Compacted::Running => Err(Unasked::Changed),
+            CompactionProgress::Done(outcome) => Ok(outcome),
+            CompactionProgress::Running => Err(OperationError::Changed),
         }
     }
 
@@ -135,12 +135,12 @@ impl Tracked {
     ///
     /// # Errors
     /// If there is none, or it cannot be read or stored.
-    pub(crate) async fn undo(self: &Arc<Self>) -> Result<(), Unasked> {
+    pub(crate) async fn undo(self: &Arc<Self>) -> Result<(), OperationError> {
         let plan = self.state().core.undo_plan()?;
         let read = plan.read(self.shared.store.as_ref(), &self.id).await;
         let read = read.map_err(|error| {
             tracing::warn!(session = %self.id, %error, "what was before a swap cannot be read");
-            Unasked::NothingToUndo
+            OperationError::NothingToUndo
         })?;
         {
             let mut state = self.state();
@@ -158,14 +158,14 @@ impl Tracked {
         self: &Arc<Self>,
         text: &str,
         message: Option<usize>,
-    ) -> Result<String, Unasked> {
+    ) -> Result<String, OperationError> {
         if text.trim().len() > PIN_BYTES_MAX {
-            return Err(Unasked::NoFact);
+            return Err(OperationError::NoFact);
         }
         let id = {
             let mut state = self.state();
             let pinned = state.core.pin(self.shared.clock.now(), text, message);
-            let (id, effects) = pinned.map_err(|_| Unasked::NoFact)?;
+            let (id, effects) = pinned.map_err(|_| OperationError::NoFact)?;
             self.perform(&mut state, effects);
             id
         };
@@ -177,11 +177,11 @@ impl Tracked {
     ///
     /// # Errors
     /// If there is no such pin, or it cannot be stored.
-    pub(crate) async fn unpin(self: &Arc<Self>, id: &str) -> Result<(), Unasked> {
+    pub(crate) async fn unpin(self: &Arc<Self>, id: &str) -> Result<(), OperationError> {
         {
             let mut state = self.state();
             if !state.core.engine().pins().iter().any(|pin| pin.id == id) {
-                return Err(Unasked::NoSuchPin);
+                return Err(OperationError::NoSuchPin);
             }
             let effects = state.core.unpin(self.shared.clock.now(), id);
             self.perform(&mut state, effects);
@@ -194,14 +194,14 @@ impl Tracked {
     ///
     /// # Errors
     /// If it is neither of them, what `edit` says, or if it cannot be stored.
-    pub(crate) async fn edit<E: From<Unasked>>(
+    pub(crate) async fn edit<E: From<OperationError>>(
         self: &Arc<Self>,
         version: u32,
         edit: impl FnOnce(&Memory, u32) -> Result<Memory, E> + Send,
     ) -> Result<u32, E> {
         let adopted = {
             let mut state = self.state();
-            let memory = state.core.version(version).ok_or(Unasked::Changed)?;
+            let memory = state.core.version(version).ok_or(OperationError::Changed)?;
             let next = state.core.engine().newest_version() + 1;
             let memory = edit(&memory.memory, next)?;
             let (fits, effects) = state.core.set_memory(self.shared.clock.now(), memory);
@@ -210,14 +210,14 @@ impl Tracked {
             status.version.filter(|_| fits)
         };
         self.stored().await?;
-        Ok(adopted.ok_or(Unasked::Changed)?)
+        Ok(adopted.ok_or(OperationError::Changed)?)
     }
 
     /// Whether memories are made and swapped in. What was swapped in already stays.
     ///
     /// # Errors
     /// If it cannot be stored.
-    pub(crate) async fn set_mode(self: &Arc<Self>, mode: Mode) -> Result<(), Unasked> {
+    pub(crate) async fn set_mode(self: &Arc<Self>, mode: Mode) -> Result<(), OperationError> {
         {
             let mut state = self.state();
             let set = |settings: &mut CompactionSettings| settings.mode = mode;
@@ -228,11 +228,11 @@ impl Tracked {
     }
 
     /// Waits until everything so far is stored.
-    async fn stored(&self) -> Result<(), Unasked> {
+    async fn stored(&self) -> Result<(), OperationError> {
         if self.shared.archive.settled(&self.id).await {
             Ok(())
         } else {
-            Err(Unasked::NotStored)
+            Err(OperationError::NotStored)
         }
     }
 }
@@ -241,7 +241,7 @@ fn number_of(preview: &Preview) -> u32 {
     preview.version.memory.version
 }
 
-impl From<UndoError> for Unasked {
+impl From<UndoError> for OperationError {
     fn from(error: UndoError) -> Self {
         match error {
             UndoError::NothingToUndo => Self::NothingToUndo,
