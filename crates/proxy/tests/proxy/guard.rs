@@ -1,4 +1,4 @@
-//! Who may see and change what, and that nothing of a transcript reaches markup, headers or logs.
+//! Access to the dashboard, and that no transcript reaches markup, headers, metrics or logs.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -12,7 +12,7 @@ use throughline_simulator::Options;
 use throughline_transcript::wire::Wire;
 
 use crate::admin::{API, request, swapped};
-use crate::world::{Client, World, chatter, config, post};
+use crate::world::{Client, Got, World, chatter, config, post};
 
 const TOKEN: &str = "a-long-random-word-4711";
 
@@ -25,7 +25,7 @@ async fn guarded() -> World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_a_token_nothing_is_told_without_it() {
+async fn with_a_token_requests_without_it_are_refused() {
     let world = guarded().await;
     let ask = async |path: &str, headers: &[(&str, &str)]| {
         world.ask(request(Method::GET, path, headers, "")).await
@@ -137,7 +137,7 @@ async fn other_sites_and_other_names_are_refused() {
             .ask(request(Method::GET, path, &[("host", "evil.example")], ""))
             .await;
         assert_eq!(got.status, StatusCode::FORBIDDEN, "{path}");
-        // Whoever may not see it is not told either.
+        // A refusal does not name the session either.
         assert!(!String::from_utf8_lossy(&got.body).contains(&id));
     }
     let form = [
@@ -195,7 +195,7 @@ fn logs() -> Logs {
     .clone()
 }
 
-/// Texts that would be something else where they are not taken for text.
+/// Texts that do harm where they are not treated as text.
 const HOSTILE: [&str; 7] = [
     "<script>alert('needle1')</script>",
     "\"><img src=x onerror=alert(1)>needle2",
@@ -206,108 +206,140 @@ const HOSTILE: [&str; 7] = [
     "javascript:alert('needle7') \u{202e}\u{0}&lt;needle7",
 ];
 
-#[tokio::test(start_paused = true)]
-async fn nothing_of_a_transcript_becomes_markup_headers_or_logs() {
-    let logs = logs();
-    let world = World::new(Options::new(9).without_latency()).await;
-    // A model of such a name is refused; its session is there all the same.
-    let mut client = Client::new(Wire::OpenAiChat);
-    for text in HOSTILE {
-        let said = format!("Remember: never forget {text}");
+/// A proxy whose sessions contain [`HOSTILE`] texts.
+struct HostileWorld {
+    world: World,
+    client: Client,
+    /// The session that was swapped.
+    id: String,
+}
+
+/// A page of a proxy.
+struct ShownPage {
+    path: String,
+    got: Got,
+}
+
+impl ShownPage {
+    fn text(&self) -> String {
+        String::from_utf8(self.got.body.to_vec()).unwrap()
+    }
+}
+
+impl HostileWorld {
+    async fn new() -> Self {
+        let world = World::new(Options::new(9).without_latency()).await;
+        // A model of such a name is refused; its session exists all the same.
+        let mut client = Client::new(Wire::OpenAiChat);
+        for text in HOSTILE {
+            let said = format!("Remember: never forget {text}");
+            client
+                .messages
+                .push(json!({"role": "user", "content": said}));
+            client
+                .messages
+                .push(json!({"role": "assistant", "content": text}));
+        }
         client
             .messages
-            .push(json!({"role": "user", "content": said}));
-        client
-            .messages
-            .push(json!({"role": "assistant", "content": text}));
+            .push(json!({"role": "user", "content": HOSTILE[0]}));
+        let body = client
+            .body()
+            .replace("gpt-4.1", "<b onclick=alert(1)>needle8");
+        let headers = [("authorization", "Bearer key-1")];
+        world.ask(post(client.path(), &headers, body)).await;
+        // And one that grows past its window.
+        let mut client = Client::new(Wire::Anthropic);
+        for text in HOSTILE {
+            client
+                .say(
+                    &world,
+                    &format!("Remember: {text} is forbidden. Never use {text}"),
+                )
+                .await;
+        }
+        let id = swapped(&world, &mut client, 2).await;
+        let hostile = Self { world, client, id };
+        for text in HOSTILE {
+            let form = form(&[("text", text)]);
+            hostile.submit("/pin", &form).await;
+        }
+        hostile.submit("/compact", "how=preview").await;
+        hostile
     }
-    client
-        .messages
-        .push(json!({"role": "user", "content": HOSTILE[0]}));
-    let body = client
-        .body()
-        .replace("gpt-4.1", "<b onclick=alert(1)>needle8");
-    let headers = [("authorization", "Bearer key-1")];
-    world.ask(post(client.path(), &headers, body)).await;
-    // And one that goes on past its window.
-    let mut client = Client::new(Wire::Anthropic);
-    for text in HOSTILE {
-        client
-            .say(
-                &world,
-                &format!("Remember: {text} is forbidden. Never use {text}"),
-            )
-            .await;
+
+    fn at(&self, path: &str) -> String {
+        format!("/throughline/sessions/{}{path}", self.id)
     }
-    let id = swapped(&world, &mut client, 2).await;
-    let at = |path: &str| format!("/throughline/sessions/{id}{path}");
-    for text in HOSTILE {
-        let form: String = form_urlencoded::Serializer::new(String::new())
-            .append_pair("text", text)
-            .finish();
-        let got = world
-            .ask(request(Method::POST, &at("/pin"), &[], form))
-            .await;
+
+    /// Submits a form of the session's page.
+    async fn submit(&self, path: &str, form: &str) {
+        let form = request(Method::POST, &self.at(path), &[], form.to_owned());
+        let got = self.world.ask(form).await;
         assert_eq!(got.status, StatusCode::SEE_OTHER, "{got:?}");
     }
-    let got = world
-        .ask(request(Method::POST, &at("/compact"), &[], "how=preview"))
-        .await;
-    assert_eq!(got.status, StatusCode::SEE_OTHER, "{got:?}");
-    let memory = world
-        .get(&format!("{API}/sessions/{id}/memories/2"))
-        .await
-        .json();
-    let item = memory["sections"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .flat_map(|section| section["items"].as_array().unwrap())
-        .find(|item| item.to_string().contains("needle"))
-        .unwrap();
-    let quoted = format!(
-        "/messages/{}?version=2&item={}",
-        item["message"],
-        item["id"].as_str().unwrap()
-    );
-    let mut paths = vec![
-        "/throughline".to_owned(),
-        "/throughline/search?q=needle".to_owned(),
-    ];
-    for path in [
-        "",
-        "/memory",
-        "/memory?version=2&against=1",
-        "/preview",
-        "/edit",
-        "/messages",
-        "/messages?from=0",
-        &quoted,
-    ] {
-        paths.push(at(path));
+
+    /// The page of the message that an item of the memory quotes.
+    async fn quoted_message(&self) -> String {
+        let memory = format!("{API}/sessions/{}/memories/2", self.id);
+        let memory = self.world.get(&memory).await.json();
+        let item = memory["sections"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|section| section["items"].as_array().unwrap())
+            .find(|item| item.to_string().contains("needle"))
+            .unwrap();
+        format!(
+            "/messages/{}?version=2&item={}",
+            item["message"],
+            item["id"].as_str().unwrap()
+        )
     }
-    for text in HOSTILE {
-        let query: String = form_urlencoded::Serializer::new(String::new())
-            .append_pair("q", text)
-            .append_pair("done", text)
-            .finish();
-        paths.push(format!("/throughline/search?{query}"));
-        paths.push(at(&format!("?{query}")));
+
+    /// All pages, also those whose addresses contain the texts.
+    async fn pages(&self) -> Vec<ShownPage> {
+        let mut paths = vec![
+            "/throughline".to_owned(),
+            "/throughline/search?q=needle".to_owned(),
+            self.at(&self.quoted_message().await),
+        ];
+        for path in [
+            "",
+            "/memory",
+            "/memory?version=2&against=1",
+            "/preview",
+            "/edit",
+            "/messages",
+            "/messages?from=0",
+        ] {
+            paths.push(self.at(path));
+        }
+        for text in HOSTILE {
+            let query = form(&[("q", text), ("done", text)]);
+            paths.push(format!("/throughline/search?{query}"));
+            paths.push(self.at(&format!("?{query}")));
+        }
+        let mut pages = Vec::new();
+        for path in paths {
+            let got = self.world.get(&path).await;
+            assert_eq!(got.status, StatusCode::OK, "{path} {got:?}");
+            pages.push(ShownPage { path, got });
+        }
+        pages
     }
-    let mut shown = String::new();
-    for path in &paths {
-        let got = world.get(path).await;
-        assert_eq!(got.status, StatusCode::OK, "{path} {got:?}");
-        assert_eq!(got.told("content-type"), Some("text/html; charset=utf-8"));
-        let policy = got.told("content-security-policy").unwrap();
-        assert!(
-            policy.starts_with("default-src 'none'") && !policy.contains("unsafe"),
-            "{policy}"
-        );
-        assert_eq!(got.told("x-content-type-options"), Some("nosniff"));
-        assert_eq!(got.told("cache-control"), Some("no-store"));
-        assert_eq!(got.told("set-cookie"), None);
-        let page = String::from_utf8(got.body.to_vec()).unwrap();
+}
+
+fn form(fields: &[(&str, &str)]) -> String {
+    form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(fields)
+        .finish()
+}
+
+#[tokio::test(start_paused = true)]
+async fn hostile_texts_become_no_markup() {
+    for page in HostileWorld::new().await.pages().await {
+        let (path, text) = (&page.path, page.text());
         for markup in [
             "<script>",
             "<img",
@@ -316,13 +348,17 @@ async fn nothing_of_a_transcript_becomes_markup_headers_or_logs() {
             "onerror=alert(1)>n",
             "'needle4needle4",
         ] {
-            assert!(!page.contains(markup), "{path}: {markup}\n{page}");
+            assert!(!text.contains(markup), "{path}: {markup}\n{text}");
         }
-        let scripts = page.matches("<script").count();
+        let scripts = text.matches("<script").count();
         assert_eq!(scripts, 1, "{path}");
-        shown.push_str(&page);
     }
-    // They were shown, as text.
+}
+
+#[tokio::test(start_paused = true)]
+async fn hostile_texts_are_shown_as_text() {
+    let pages = HostileWorld::new().await.pages().await;
+    let shown: String = pages.iter().map(ShownPage::text).collect();
     for needle in [
         "&lt;script&gt;alert(",
         "needle2",
@@ -335,12 +371,43 @@ async fn nothing_of_a_transcript_becomes_markup_headers_or_logs() {
     ] {
         assert!(shown.contains(needle), "{needle}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_page_has_the_headers_that_protect_it() {
+    for ShownPage { path, got } in HostileWorld::new().await.pages().await {
+        assert_eq!(got.told("content-type"), Some("text/html; charset=utf-8"));
+        let policy = got.told("content-security-policy").unwrap();
+        assert!(
+            policy.starts_with("default-src 'none'") && !policy.contains("unsafe"),
+            "{path}: {policy}"
+        );
+        assert_eq!(got.told("x-content-type-options"), Some("nosniff"));
+        assert_eq!(got.told("cache-control"), Some("no-store"));
+        assert_eq!(got.told("set-cookie"), None, "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn metrics_contain_nothing_of_a_transcript() {
+    let HostileWorld { world, .. } = HostileWorld::new().await;
     world
         .get("/throughline/api/v1/sessions/%3Cscript%3Eneedle1")
         .await;
     let metrics = world.get("/metrics").await;
     assert!(!String::from_utf8_lossy(&metrics.body).contains("needle"));
-    client.say(&world, &chatter(99, 10)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn logs_contain_nothing_of_a_transcript() {
+    let logs = logs();
+    let mut hostile = HostileWorld::new().await;
+    hostile.pages().await;
+    let world = &hostile.world;
+    world
+        .get("/throughline/api/v1/sessions/%3Cscript%3Eneedle1")
+        .await;
+    hostile.client.say(world, &chatter(99, 10)).await;
     let logged = String::from_utf8_lossy(&logs.0.lock().unwrap()).into_owned();
     assert!(
         logged.contains("action=\"pin\"") && logged.contains("engine"),
@@ -352,9 +419,9 @@ async fn nothing_of_a_transcript_becomes_markup_headers_or_logs() {
     }
 }
 
-/// Sessions that rest leave memory where there are too many bytes in it, and are the same when they come back.
+/// Idle sessions leave memory when it holds too many bytes, and are the same when they return.
 #[tokio::test(start_paused = true)]
-async fn sessions_that_rest_leave_memory() {
+async fn idle_sessions_leave_memory() {
     let mut config = config();
     config.limits.kept_bytes_max = 40_000;
     let world = World::with(Options::new(3).without_latency(), config).await;
