@@ -305,7 +305,7 @@ def actions(browser, url, client):
     for _ in range(2):
         browser.open(home)
         browser.submit("form[action$='/undo'] button")
-        check("taken back" in browser.text(".notice"), "the swap is not taken back")
+        check("undone" in browser.text(".notice"), "the swap is not undone")
     browser.submit(".pins button")
     check(browser.count(".pins li") == 0, "the pin does not go")
     # Off and on.
@@ -320,7 +320,7 @@ def without_scripts(browser, url, session):
     browser.cdp("Emulation.setScriptExecutionDisabled", value=True)
     browser.open(f"{url}/throughline/sessions/{session}")
     source = browser._call("GET", browser.session + "/source")
-    check("<polyline" in source and "Prepare and look" in source, "the page needs its script")
+    check("<polyline" in source and "Prepare and review" in source, "the page needs its script")
     browser.cdp("Emulation.setScriptExecutionDisabled", value=False)
 
 
@@ -338,7 +338,7 @@ def signing_in(arguments, folder, upstream, browser):
         status, _, _ = call("GET", f"{url}/metrics", headers={"authorization": f"Bearer {TOKEN}"})
         check(status == 200, f"the metrics answer {status} with the token")
         browser.open(f"{url}/throughline")
-        check("/sign-in" in browser.url(), "nobody is asked to sign in")
+        check("/sign-in" in browser.url(), "the sign-in page does not open")
         fine(browser, "sign-in")
         browser.shoot(arguments.out / "sign-in.png", whole=False)
         browser.run("document.querySelector('input[name=token]').value = 'wrong'")

@@ -469,14 +469,14 @@ fn changes(form: &Fields) -> Vec<Change> {
 /// What was done, in words. The address carries only its name.
 fn notice(name: &str) -> Option<&'static str> {
     Some(match name {
-        "swapped" => "The memory is in use from the next request on.",
-        "prepared" => "A memory is prepared. Nothing changes before you approve it.",
+        "swapped" => "The next request uses the memory.",
+        "prepared" => "A memory is prepared. Requests do not change until you approve it.",
         "running" => "A model is making the memory.",
-        "undone" => "The swap is taken back: the next request has the messages again.",
-        "pinned" => "The fact is pinned: every memory from now on contains it.",
-        "unpinned" => "The fact leaves the memory with the next swap.",
-        "edited" => "The changed memory is in use from the next request on.",
-        "configured" => "Changed.",
+        "undone" => "The swap is undone: the next request contains the messages again.",
+        "pinned" => "The fact is pinned: every later memory contains it.",
+        "unpinned" => "The next swap removes the fact from the memory.",
+        "edited" => "The next request uses the edited memory.",
+        "configured" => "The setting is saved.",
         "deleted" => "The session and everything derived from it are deleted.",
         _ => return None,
     })

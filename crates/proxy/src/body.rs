@@ -154,7 +154,7 @@ where
             }
         }
     };
-    // Whoever takes longer is not waited for.
+    // Slower clients are cut off.
     let _ = tokio::time::timeout(READ_WAIT, dropping).await;
 }
 

@@ -1,4 +1,4 @@
-//! What a proxy is told when it starts.
+//! The configuration of a proxy.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use throughline_transcript::wire::Wire;
 /// The largest request that Anthropic takes, bytes; the same for all, as clients know it.
 const BODY_BYTES_MAX: usize = throughline_transcript::check::ANTHROPIC_BODY_BYTES_MAX;
 
-/// Everything that a proxy is told.
+/// The configuration of a proxy.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Where requests go.
@@ -108,7 +108,7 @@ pub enum Mode {
     /// They are rewritten when a memory takes the place of old messages.
     #[default]
     Rewrite,
-    /// Everything but that; it is told what would have been saved.
+    /// The same without rewriting; the figures show what it would have saved.
     Observe,
     /// Nothing: a plain proxy.
     Off,

@@ -71,11 +71,11 @@ pub(crate) struct Gauges {
 pub struct Report {
     /// Requests that asked a model.
     pub requests: u64,
-    /// Requests in which a memory stood in the place of old messages.
+    /// Requests in which a memory replaced old messages.
     pub rewritten: u64,
     /// Swaps.
     pub swaps: u64,
-    /// Tokens of messages that memories stood for, over all requests.
+    /// Tokens of messages that memories replaced, over all requests.
     pub saved_tokens: u64,
     /// What the requests cost, by the catalogue's prices.
     pub main: Money,
@@ -129,7 +129,7 @@ impl Default for Metrics {
         r.register("added_seconds", help, added.clone());
         let sessions = add(r, "sessions_begun", "Sessions that began here");
         let forks = add(r, "forks", "Sessions that began as forks of others");
-        let help = "Tokens of messages that a memory stood for in requests";
+        let help = "Tokens of messages that a memory replaced in requests";
         let saved_tokens = add(r, "saved_tokens", help);
         let tokens = add(r, "tokens", "Tokens as the provider bills them");
         let help = "What calls cost, by the catalogue's prices";
@@ -354,7 +354,7 @@ throughline_sessions_begun_total 0
 # HELP throughline_forks_total Sessions that began as forks of others.
 # TYPE throughline_forks_total counter
 throughline_forks_total 0
-# HELP throughline_saved_tokens_total Tokens of messages that a memory stood for in requests.
+# HELP throughline_saved_tokens_total Tokens of messages that a memory replaced in requests.
 # TYPE throughline_saved_tokens_total counter
 throughline_saved_tokens_total 0
 # HELP throughline_tokens_total Tokens as the provider bills them.

@@ -115,7 +115,7 @@ impl Proxy {
         self.shared.metrics.report()
     }
 
-    /// Waits until everything that has happened is stored, at most so long.
+    /// Waits until all changes are stored, at most for this time.
     pub async fn settle(&self, limit: Duration) {
         let _ = tokio::time::timeout(limit, self.shared.archive.drained()).await;
     }

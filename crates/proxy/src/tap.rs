@@ -34,7 +34,7 @@ impl End {
     }
 }
 
-/// The copy of an answer, as far as it came.
+/// The copy of an answer, up to where it ended.
 #[derive(Debug)]
 pub(crate) struct AnswerCopy {
     pub(crate) end: End,

@@ -3,7 +3,7 @@
 
 const EVERY_MS = 3000;
 
-// Whether somebody is just using a part of the page.
+// Whether the user is using a part of the page.
 function isInUse(part) {
   const selection = document.getSelection();
   const isSelected = selection && !selection.isCollapsed && part.contains(selection.anchorNode);

@@ -112,7 +112,7 @@ impl Proxy {
     }
 }
 
-/// Decodes an answer, as far as it came; an error holds the part that counts. `None` if it cannot be read.
+/// Decodes an answer up to where it ended; an error holds the part that counts. `None` if it cannot be read.
 fn read(
     wire: Wire,
     headers: &HeaderMap,

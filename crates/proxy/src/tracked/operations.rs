@@ -1,4 +1,4 @@
-//! What a person asks of a session: to compact, to take a swap back, to keep a fact, another memory, to rest.
+//! Operations that a user requests: compact, approve, undo, pin, edit, and change the mode.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::Tracked;
 /// Longest fact that can be pinned, bytes.
 pub(crate) const PIN_BYTES_MAX: usize = 8 * 1024;
 
-/// A session as it stands.
+/// The state of a session that the dashboard shows.
 pub(crate) struct Snapshot {
     pub(crate) status: SessionStatus,
     pub(crate) model: String,
@@ -27,23 +27,23 @@ pub(crate) struct Snapshot {
     pub(crate) in_flight: usize,
 }
 
-/// What has become of a compaction.
+/// The state of a compaction after the wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CompactionProgress {
-    /// This.
+    /// It has ended.
     Done(CompactionOutcome),
-    /// Nothing yet: a model is making the memory.
+    /// A model is still making the memory.
     Running,
 }
 
-/// Why something that was asked for is not done.
+/// Why an operation fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum OperationError {
-    /// No memory has taken the place of messages, or what was before is not known any more.
-    #[error("there is no swap to take back")]
+    /// There was no swap, or the state before it is no longer known.
+    #[error("there is no swap to undo")]
     NothingToUndo,
-    /// The session went on meanwhile.
-    #[error("the session has changed meanwhile: look at it again")]
+    /// The session has changed since the caller read it.
+    #[error("the session has changed: reload it and try again")]
     Changed,
     /// There is no such pin.
     #[error("there is no such pin")]
@@ -57,7 +57,7 @@ pub(crate) enum OperationError {
 }
 
 impl Tracked {
-    /// The session as it stands.
+    /// The current state of the session.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let state = self.state();
         let engine = state.core.engine();
@@ -79,7 +79,7 @@ impl Tracked {
         Some((engine.preview()?, engine.memory().cloned()))
     }
 
-    /// Makes a memory, and waits at most so long for it.
+    /// Makes a memory. Waits for it at most for `wait`.
     ///
     /// # Errors
     /// If it cannot be stored.
@@ -107,21 +107,21 @@ impl Tracked {
         Ok(outcome)
     }
 
-    /// Swaps in the memory that was prepared, if it still is the one of this number.
+    /// Swaps in the prepared memory if it still has this version.
     ///
     /// # Errors
-    /// If there is another one by now, or none.
+    /// If another memory is prepared, or none.
     pub(crate) async fn approve(
         self: &Arc<Self>,
         version: u32,
     ) -> Result<CompactionOutcome, OperationError> {
-        let is_it = self
+        let is_prepared = self
             .state()
             .core
             .engine()
             .preview()
             .is_some_and(|preview| preview.is_prepared && number_of(&preview) == version);
-        if !is_it {
+        if !is_prepared {
             return Err(OperationError::Changed);
         }
         let wait = Duration::from_secs(10);
@@ -131,15 +131,15 @@ impl Tracked {
         }
     }
 
-    /// Takes the last swap back: the next request has the messages again.
+    /// Undoes the last swap: the next request contains the messages again.
     ///
     /// # Errors
-    /// If there is none, or it cannot be read or stored.
+    /// If there is no swap, or the state before it cannot be read or the change stored.
     pub(crate) async fn undo(self: &Arc<Self>) -> Result<(), OperationError> {
         let plan = self.state().core.undo_plan()?;
         let read = plan.read(self.shared.store.as_ref(), &self.id).await;
         let read = read.map_err(|error| {
-            tracing::warn!(session = %self.id, %error, "what was before a swap cannot be read");
+            tracing::warn!(session = %self.id, %error, "the state before the swap cannot be read");
             OperationError::NothingToUndo
         })?;
         {
@@ -150,10 +150,10 @@ impl Tracked {
         self.stored().await
     }
 
-    /// Keeps a fact in the ledger of every memory from now on; gives the id of the pin.
+    /// Keeps a fact in the ledger of every later memory. Returns the id of the pin.
     ///
     /// # Errors
-    /// If there is nothing to keep, or it cannot be stored.
+    /// If the fact is empty or too long, or cannot be stored.
     pub(crate) async fn pin(
         self: &Arc<Self>,
         text: &str,
@@ -173,7 +173,7 @@ impl Tracked {
         Ok(id)
     }
 
-    /// Lets a pinned fact go with the next swap.
+    /// Removes a pinned fact with the next swap.
     ///
     /// # Errors
     /// If there is no such pin, or it cannot be stored.
@@ -189,11 +189,11 @@ impl Tracked {
         self.stored().await
     }
 
-    /// Changes the memory in the requests, or the one that is prepared, by `edit`; it takes its place at once. `version`
-    /// is the number of the memory that was looked at.
+    /// Edits the memory in the requests, or the prepared one, and swaps the result in. `version` is the number of the
+    /// memory that the user saw.
     ///
     /// # Errors
-    /// If it is neither of them, what `edit` says, or if it cannot be stored.
+    /// If `version` is neither of them, if `edit` fails, or if the result cannot be stored.
     pub(crate) async fn edit<E: From<OperationError>>(
         self: &Arc<Self>,
         version: u32,
@@ -213,7 +213,7 @@ impl Tracked {
         Ok(adopted.ok_or(OperationError::Changed)?)
     }
 
-    /// Whether memories are made and swapped in. What was swapped in already stays.
+    /// Sets when the session is compacted. Earlier swaps stay.
     ///
     /// # Errors
     /// If it cannot be stored.
@@ -227,7 +227,7 @@ impl Tracked {
         self.stored().await
     }
 
-    /// Waits until everything so far is stored.
+    /// Waits until all changes are stored.
     async fn stored(&self) -> Result<(), OperationError> {
         if self.shared.archive.settled(&self.id).await {
             Ok(())
