@@ -18,9 +18,9 @@ use crate::refused::{in_answer, request_id};
 use crate::reply::{Event, Reply};
 use crate::transport::BodyStream;
 
-/// An answer that is coming in.
+/// An answer in progress.
 ///
-/// It is a stream of [`Event`]s. The last one is [`Event::Reply`], or an error: an answer that broke off never looks
+/// It is a stream of [`Event`]s. The last one is [`Event::Reply`], or an error: an interrupted answer never looks
 /// complete. Dropping it closes the connection. An answer that is not streamed gives `Started`, its text, its usage and
 /// the reply.
 pub struct Call {
@@ -40,7 +40,7 @@ impl Call {
         }
     }
 
-    /// Waits for the end and gives the reply; the events on the way are dropped.
+    /// Waits for the end and returns the reply; drops the events before it.
     ///
     /// # Errors
     /// The call failed, or the caller has already taken the reply from the stream.
@@ -81,15 +81,15 @@ pub(crate) struct Head {
 
 struct Progress {
     exchange: Exchange,
-    /// The attempt that is being read; `None` when all is over.
+    /// The current attempt; `None` after the end.
     attempt: Option<Attempt>,
-    /// What is read and not given yet.
+    /// Events that are read and not yet returned.
     queue: VecDeque<Event>,
     /// Whether the caller has seen a part of the answer.
     has_delivered: bool,
 }
 
-/// One answer, as far as it has come.
+/// One answer so far.
 struct Attempt {
     wire: Wire,
     request_id: Option<String>,
@@ -99,7 +99,7 @@ struct Attempt {
     body: BodyStream,
     /// `None` for an answer that is not streamed.
     decoder: Option<Decoder>,
-    /// What went wrong behind the events that were read last.
+    /// The error that follows the events that were read last.
     broken: Option<CallError>,
 }
 
@@ -168,7 +168,7 @@ impl Attempt {
         }
     }
 
-    /// Reads on until there is something to give.
+    /// Reads until there is an event to return.
     async fn read(
         &mut self,
         exchange: &Exchange,
@@ -248,7 +248,7 @@ impl Attempt {
         reply.time_to_first_event = self.time_to_first_event;
     }
 
-    /// Adds to an error what has come before it.
+    /// Adds what arrived before an error to it.
     fn describe(&self, mut error: CallError) -> CallError {
         error.status = error.status.or(Some(200));
         if error.report.request_id.is_none() {

@@ -1,11 +1,11 @@
-//! From the bytes of an answer to events and a [`Reply`]: pure, for streams and for whole answers of all wires.
+//! Decodes the bytes of an answer to events and a [`Reply`]: pure, for streams and for whole answers of all wires.
 //!
-//! A [`Decoder`] is fed the chunks of a streamed answer, however they are cut, and appends [`Event`]s. At the end
-//! [`Decoder::finish`] gives the whole answer; whenever the stream breaks off, [`Decoder::partial`] gives what may be
-//! kept of it. [`read_whole`] reads an answer that was not streamed and gives the same [`Reply`].
+//! A [`Decoder`] reads the chunks of a streamed answer, with any boundaries, and appends [`Event`]s. At the end
+//! [`Decoder::finish`] returns the whole answer; if the stream breaks off, [`Decoder::partial`] returns what may be
+//! kept of it. [`read_whole`] reads an answer that was not streamed and returns the same [`Reply`].
 //!
 //! The assistant's message is put together from slices of what was received: strings are joined as they were written,
-//! with their escapes, and blocks and fields that are not known here stay as they came. What is left out is only what
+//! with their escapes, and unknown blocks and fields stay as received. What is left out is only what
 //! must not be sent back: texts without a visible character, and calls whose input never ended.
 //!
 //! ```
@@ -47,20 +47,20 @@ pub const ANSWER_BYTES_MAX: usize = 256 << 20;
 /// The most blocks, calls or items in an answer.
 pub(crate) const PARTS_MAX: usize = 10_000;
 
-/// Why an answer is not one.
+/// Why an answer cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// The provider reports an error in the place of an answer or in the middle of one.
+    /// The provider reports an error instead of an answer or in the middle of one.
     #[error("the provider reports an error")]
     Refused {
-        /// The JSON that says what is wrong.
+        /// The JSON of the error.
         body: ByteString,
     },
     /// The stream ended before the event that ends an answer.
     #[error("the answer ended before its end")]
     CutOff,
-    /// Not what the wire format says.
+    /// The answer violates the wire format.
     #[error("the answer is malformed: {what}")]
     Malformed {
         /// What is wrong.
@@ -108,8 +108,8 @@ impl Decoder {
     /// Reads a chunk and appends what it completes. [`Event::Reply`] is not among it: that is [`Decoder::finish`].
     ///
     /// # Errors
-    /// The provider reports an error, or the stream is not what it should be. What came before the error in the same
-    /// chunk has been appended.
+    /// The provider reports an error, or the stream is malformed. Events before the error in the same
+    /// chunk are appended.
     pub fn push(&mut self, chunk: &[u8], events: &mut Vec<Event>) -> Result<(), DecodeError> {
         if self.is_done() {
             return Ok(());
@@ -129,7 +129,7 @@ impl Decoder {
         read.map_err(|_| DecodeError::TooLarge)
     }
 
-    /// Whether the event that ends an answer has come. What follows it is not looked at.
+    /// Whether the event that ends an answer has come. What follows it is ignored.
     #[must_use]
     pub fn is_done(&self) -> bool {
         match &self.state {
@@ -156,7 +156,7 @@ impl Decoder {
     }
 
     /// What may be kept of an answer that broke off: closed blocks and unfinished text, never an unfinished call or
-    /// unfinished thinking. `is_complete` is false, whatever has come.
+    /// unfinished thinking. `is_complete` is always false.
     #[must_use]
     pub fn partial(&self) -> Reply {
         match &self.state {

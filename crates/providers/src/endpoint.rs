@@ -1,4 +1,4 @@
-//! Where a provider's paths are, from the base URL that people write down.
+//! The addresses of a provider, from a base URL as users write it.
 
 use http::Uri;
 use http::uri::Scheme;
@@ -22,7 +22,7 @@ pub enum BaseUrlError {
     HasQuery,
 }
 
-/// A base URL, understood.
+/// A parsed base URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
     /// Scheme, host and port.
@@ -77,7 +77,7 @@ impl Endpoint {
         format!("{}{}/{path}", self.origin, self.root)
     }
 
-    /// Where answers are asked for.
+    /// The address for answers.
     pub(crate) fn answers(&self, wire: Wire) -> String {
         self.versioned(match wire {
             Wire::Anthropic => "messages",
@@ -86,7 +86,7 @@ impl Endpoint {
         })
     }
 
-    /// Where tokens are counted, if the wire has that.
+    /// The address for token counts, if the wire has one.
     pub(crate) fn counts(&self, wire: Wire) -> Option<String> {
         match wire {
             Wire::Anthropic => Some(self.versioned("messages/count_tokens")),

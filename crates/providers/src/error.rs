@@ -10,16 +10,16 @@ use crate::transport::TransportErrorKind;
 
 /// A call that gave no complete answer.
 ///
-/// Nothing in it holds the credential: where a server repeats it, it is taken out.
+/// Nothing in it holds the credential: it is removed where a server repeats it.
 #[non_exhaustive]
 pub struct CallError {
     /// Where it failed.
     pub failure: Failure,
-    /// What the provider means, by the words and codes of the answer; [`Class::None`] if it said nothing.
+    /// The class of the refusal, by the words and codes of the answer; [`Class::None`] without any.
     pub class: Class,
-    /// HTTP status, where an answer came. An error in the middle of a stream comes with 200.
+    /// HTTP status, if there was an answer. An error in the middle of a stream comes with 200.
     pub status: Option<u16>,
-    /// What the provider says, in its words and codes.
+    /// The provider's report, in its words and codes.
     pub report: Box<Report>,
     /// How long the provider asks to wait.
     pub retry_after: Option<Duration>,
@@ -35,7 +35,7 @@ pub struct CallError {
     pub(crate) should_retry: Option<bool>,
 }
 
-/// What a provider says about a failure.
+/// A provider's report of a failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
@@ -43,7 +43,7 @@ pub struct Report {
     pub error_type: Option<String>,
     /// `error.details.error_code` (Anthropic) or `error.code` (OpenAI).
     pub code: Option<String>,
-    /// The sentence for people, shortened. Its wording is not stable. Without an answer: what the layer below says.
+    /// The sentence for people, shortened. Its wording is not stable. Without an answer, the message of the transport.
     pub message: String,
     /// The provider's id of the request.
     pub request_id: Option<String>,
@@ -59,15 +59,15 @@ pub enum Failure {
     Refused,
     /// The answer ended before its end.
     CutOff,
-    /// The answer is not what the wire format says.
+    /// The answer violates the wire format.
     Malformed,
     /// The answer is larger than the limits.
     TooLarge,
-    /// Nothing arrived for so long.
+    /// No data arrived for this long.
     Idle(Duration),
     /// The caller cancelled.
     Cancelled,
-    /// The request cannot be made: its body is no JSON object, or a header is impossible.
+    /// The request cannot be built: its body is not a JSON object, or a header is impossible.
     Request,
 }
 
@@ -126,7 +126,7 @@ impl CallError {
         }
     }
 
-    /// Whether money is what is missing: such a 429 does not pass by waiting.
+    /// Whether a spending limit is reached: waiting does not help against such a 429.
     #[must_use]
     pub fn is_spend_cap(&self) -> bool {
         const CODES: &[&str] = &[
@@ -141,10 +141,10 @@ impl CallError {
         self.status == Some(402) || is_one(&self.report.code) || is_one(&self.report.error_type)
     }
 
-    /// Whether the same request may succeed if it is sent again. A word of the server decides, where there is one.
+    /// Whether the same request may succeed if it is sent again. The server's own word decides, if there is one.
     pub(crate) fn is_worth_retrying(&self) -> bool {
         match self.should_retry {
-            Some(said) if self.failure == Failure::Refused => said,
+            Some(should_retry) if self.failure == Failure::Refused => should_retry,
             _ => self.kind() == ErrorKind::Retry,
         }
     }
@@ -176,9 +176,9 @@ impl fmt::Display for CallError {
             Failure::CutOff => write!(f, "the answer broke off")?,
             Failure::Malformed => write!(f, "the answer cannot be read")?,
             Failure::TooLarge => write!(f, "the answer is too large")?,
-            Failure::Idle(limit) => write!(f, "nothing came for {} s", limit.as_secs_f64())?,
+            Failure::Idle(limit) => write!(f, "no data for {} s", limit.as_secs_f64())?,
             Failure::Cancelled => write!(f, "cancelled")?,
-            Failure::Request => write!(f, "the request cannot be made")?,
+            Failure::Request => write!(f, "the request cannot be built")?,
         }
         if let Some(status) = self.status {
             write!(f, ", status {status}")?;

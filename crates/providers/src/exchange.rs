@@ -35,7 +35,7 @@ pub(crate) struct Prepared {
     pub(crate) asks_for_stream: bool,
 }
 
-/// What a call is made with.
+/// Everything that a call needs.
 pub(crate) struct Exchange {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) request: Prepared,
@@ -45,7 +45,7 @@ pub(crate) struct Exchange {
     pub(crate) cancel: CancellationToken,
     /// How long to wait for the head of an answer.
     pub(crate) response_timeout: Duration,
-    /// How long nothing may come of the body.
+    /// The longest silence within the body.
     pub(crate) idle_timeout: Duration,
     pub(crate) span: Span,
 }
@@ -74,7 +74,7 @@ impl Exchange {
         self.policy.restarts_broken_answers
     }
 
-    /// Sends the request until an answer begins that is a success.
+    /// Sends the request until a successful answer begins.
     pub(crate) async fn begin(&mut self) -> Result<Head, CallError> {
         let span = self.span.clone();
         async {
@@ -109,7 +109,7 @@ impl Exchange {
                 status = error.status,
                 code = error.report.code,
                 request_id = error.report.request_id,
-                "the call failed and is tried again"
+                "the call failed and is retried"
             );
             self.or_cancelled(sleep(wait)).await?;
             match self.attempt().await {
@@ -175,7 +175,7 @@ impl Exchange {
         }
     }
 
-    /// A whole body as text. Of an error only the beginning is read.
+    /// A whole body as text. Only the beginning of an error is read.
     pub(crate) async fn read_body(
         &self,
         body: &mut BodyStream,
@@ -203,7 +203,7 @@ impl Exchange {
         })
     }
 
-    /// Notes how a call ended.
+    /// Records how a call ended.
     pub(crate) fn log_end(&self, reply: &Reply) {
         let usage = reply.usage.map(|usage| usage.billed).unwrap_or_default();
         self.span.in_scope(|| {
@@ -222,7 +222,7 @@ impl Exchange {
         });
     }
 
-    /// Takes the credential out of everything that came from elsewhere.
+    /// Removes the credential from everything that the server sent.
     pub(crate) fn without_secrets(&self, mut error: CallError) -> CallError {
         if let Some(credential) = &self.credential {
             let report = &mut *error.report;

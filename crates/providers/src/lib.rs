@@ -1,7 +1,7 @@
 //! Calls to language models over HTTP: Anthropic Messages, OpenAI Chat Completions and Responses, and the servers that
 //! imitate them (llama.cpp, Ollama, vLLM, LM Studio, routers), streamed or whole.
 //!
-//! A [`Client`](client::Client) takes a complete request body and gives a [`Call`](call::Call): a stream of
+//! A [`Client`](client::Client) takes a complete request body and returns a [`Call`](call::Call): a stream of
 //! [`Event`](reply::Event)s that ends in a [`Reply`](reply::Reply) or in a [`CallError`](error::CallError). The reply
 //! holds what the next request has to carry back, byte for byte as it was received.
 //!
@@ -11,20 +11,20 @@
 //! | read an answer without a network, from a tee or a test | [`decode`] |
 //! | know what to do after an answer | [`Stop::next`](stop::Stop::next) |
 //! | know what to do after a failure | [`CallError::kind`](error::CallError::kind) |
-//! | keep a key where it belongs | [`credential`] |
+//! | hold a key without showing it | [`credential`] |
 //! | list models, count tokens, correct the catalogue | [`models`] |
-//! | put something else in the place of the network | [`transport`] |
+//! | replace the network | [`transport`] |
 //!
 //! # What it does not do
 //!
 //! It knows no sessions, no memory and no budget, and never changes messages: of a body it sets at most `stream`, and
 //! only if asked to. It runs no tools and follows no redirects. It writes nothing to disk. Its spans and log events
-//! (`tracing`) have ids and numbers and never a word of what was said; a credential appears in none of its errors,
+//! (`tracing`) have ids and numbers and no content; a credential appears in none of its errors,
 //! even if a server repeats it.
 //!
 //! # Example
 //!
-//! A transport in the place of the network answers at once:
+//! Here a transport replaces the network and answers at once:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -82,7 +82,7 @@ mod sse;
 pub mod stop;
 pub mod transport;
 
-/// The example of the README is tested too.
+/// Tests the example of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,8 +1,8 @@
-//! What the head of an answer says about rate limits.
+//! Rate limits from the headers of an answer.
 
 use http::HeaderMap;
 
-/// Limits and what is left of them, as both providers report them. What is not told is `None`.
+/// Limits and what is left of them, as both providers report them. What is not reported is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RateLimits {

@@ -1,4 +1,4 @@
-//! What a provider says when it refuses, as a [`CallError`].
+//! The refusal of a provider as a [`CallError`].
 
 use std::time::SystemTime;
 

@@ -1,4 +1,4 @@
-//! What a call gives: [`Event`]s while the answer comes, and the [`Reply`] at its end.
+//! Results of a call: [`Event`]s while the answer comes, and the [`Reply`] at its end.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use throughline_transcript::usage::Reported;
 use crate::rate_limits::RateLimits;
 use crate::stop::Stop;
 
-/// Something of an answer has arrived.
+/// A part of an answer.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
@@ -50,7 +50,7 @@ pub enum Event {
     },
     /// Token counts so far. Later ones replace earlier ones.
     Usage(Reported),
-    /// The answer broke off and is asked for again: everything since [`Event::Started`] is void.
+    /// The answer broke off and is requested again: everything since [`Event::Started`] is void.
     Restarted {
         /// Number of the attempt that begins, from 2 on.
         attempt: u32,
@@ -66,9 +66,9 @@ pub struct Reply {
     /// What goes behind the messages (or input items) of the next request, in the wire's form: of Anthropic and Chat
     /// one assistant message, of Responses the output items. Empty if the answer holds nothing that may be sent back.
     pub messages: Vec<Raw>,
-    /// Why the model stopped. `None` only in a partial answer, which ended before that was said.
+    /// Why the model stopped. `None` only in a partial answer, which ended before the reason.
     pub stop: Option<Stop>,
-    /// What the call used, where that is told.
+    /// What the call used, if it is reported.
     pub usage: Option<Reported>,
     /// The model that answered, as the provider names it.
     pub model: Option<String>,
@@ -78,7 +78,7 @@ pub struct Reply {
     pub container: Option<Raw>,
     /// `input_transformations` of the answer: what the provider left out of the request, where it says so.
     pub input_transformations: Option<Raw>,
-    /// False for what is left of an answer that broke off: closed blocks and unfinished text.
+    /// False for an interrupted answer, which has closed blocks and unfinished text.
     pub is_complete: bool,
     /// How many tool calls were left out because their input never ended.
     pub cut_calls: usize,
@@ -138,7 +138,7 @@ impl Reply {
     }
 }
 
-/// Says how much was answered and not what: answers have no place in logs.
+/// Shows how much was answered and not what: logs must not hold answers.
 impl fmt::Debug for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes: usize = self.messages.iter().map(Raw::len).sum();

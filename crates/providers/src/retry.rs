@@ -1,18 +1,18 @@
-//! When a failed call is tried again, and how long is waited before.
+//! When a failed call is retried, and after which wait.
 //!
 //! Waiting times are those of the providers' SDKs: half a second, doubled each time up to eight, less a random quarter;
-//! what the provider asks for (`retry-after-ms`, `retry-after`) counts instead. Whether to try at all is said by
-//! [`CallError::kind`](crate::error::CallError::kind) and `x-should-retry`.
+//! what the provider asks for (`retry-after-ms`, `retry-after`) counts instead.
+//! [`CallError::kind`](crate::error::CallError::kind) and `x-should-retry` decide whether to retry at all.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::{Duration, SystemTime};
 
 use http::HeaderMap;
 
-/// How often and how patiently a call is tried.
+/// How often a call is tried, and how long it waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Most times that a request is sent; 1 is no retry.
+    /// The most attempts; 1 is no retry.
     pub attempts_max: u32,
     /// Wait before the second attempt; doubled before each further one.
     pub delay_first: Duration,
@@ -23,7 +23,7 @@ pub struct RetryPolicy {
     pub retry_after_max: Duration,
     /// The longest that one call may wait between its attempts, all waits together.
     pub wait_max: Duration,
-    /// Whether an answer of which the caller has already seen a part is asked for again when it breaks off. The caller
+    /// Whether to request an answer again that breaks off after the caller has received a part of it. The caller
     /// is told by [`Event::Restarted`](crate::reply::Event::Restarted).
     pub restarts_broken_answers: bool,
     /// Seed of the random part of the waits; `None` takes another one for each client.
@@ -31,7 +31,7 @@ pub struct RetryPolicy {
 }
 
 impl Default for RetryPolicy {
-    /// Three attempts; a provider may ask for two minutes; answers that were begun are not asked for again.
+    /// Three attempts; a provider may ask for two minutes; answers that have begun are not requested again.
     fn default() -> Self {
         Self {
             attempts_max: 3,
@@ -46,7 +46,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// One attempt and no more.
+    /// A single attempt.
     #[must_use]
     pub fn never() -> Self {
         Self {
@@ -88,7 +88,7 @@ impl Backoff {
         self.attempts
     }
 
-    /// How long to wait before the next attempt; `None` if there shall be none.
+    /// How long to wait before the next attempt; `None` if there is none.
     pub(crate) fn wait(&mut self, asked: Option<Duration>) -> Option<Duration> {
         if self.attempts >= self.policy.attempts_max {
             return None;
@@ -138,7 +138,7 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     })
 }
 
-/// Whether the server says that it is worth trying again, or that it is not.
+/// Whether the server says that a retry may succeed.
 pub(crate) fn should_retry(headers: &HeaderMap) -> Option<bool> {
     match headers.get("x-should-retry")?.as_bytes() {
         b"true" => Some(true),

@@ -1,8 +1,8 @@
-//! Server-sent events out of chunks of bytes, however they are cut.
+//! Server-sent events from chunks of bytes with any boundaries.
 //!
 //! By the rules of the HTML standard as far as providers use them: lines end in LF, CR LF or CR, an empty line ends an
 //! event, several `data` lines are joined by a line feed, lines that begin with a colon are comments, a byte-order mark
-//! at the start does not count. An event that no empty line ends is not given: it may be half.
+//! at the start does not count. An event without an empty line at its end is dropped: it may be incomplete.
 
 use std::mem;
 
@@ -21,7 +21,7 @@ pub(crate) struct SseEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooLarge;
 
-/// Takes chunks and gives events.
+/// Reads chunks and returns events.
 #[derive(Clone, Debug)]
 pub(crate) struct SseReader {
     /// The line that has begun.

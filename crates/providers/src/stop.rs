@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Stop {
-    /// It has said what it wanted to say.
+    /// It finished its answer.
     EndTurn,
     /// It calls tools of the caller's and waits for their results.
     ToolUse,
@@ -16,7 +16,7 @@ pub enum Stop {
     PauseTurn,
     /// The model, or a filter, declined.
     Refusal {
-        /// What for, where that is told: `cyber`, `bio`, `content_filter` and the like.
+        /// The category, if it is reported: `cyber`, `bio`, `content_filter` and the like.
         category: Option<String>,
     },
     /// Prompt and output together filled the window.
@@ -27,7 +27,7 @@ pub enum Stop {
     Other(String),
 }
 
-/// What the API asks for after a [`Stop`].
+/// What the API expects after a [`Stop`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Next {
@@ -46,10 +46,10 @@ pub enum Next {
 }
 
 impl Stop {
-    /// What the API asks for now.
+    /// What the API expects now.
     ///
-    /// As the tool runners of Anthropic's SDKs do it: `tool_use` runs, `pause_turn` and `compaction` are sent again
-    /// unchanged, everything else ends the turn.
+    /// `tool_use` runs the tools, and `pause_turn` and `compaction` are sent again unchanged, as in the tool runners of
+    /// Anthropic's SDKs. Limits and refusals need a changed request. Everything else ends the turn.
     #[must_use]
     pub fn next(&self) -> Next {
         match self {

@@ -1,7 +1,7 @@
 //! How a request gets to a provider: [`Transport`], and the real one, `HttpTransport` (feature `http`).
 //!
-//! A transport moves bytes and knows no wire format. It gives the answer's head as soon as it is there and the body as
-//! a stream of chunks, cut wherever they happen to be cut. Time limits, retries and cancellation are the client's: a
+//! A transport moves bytes and knows no wire format. It returns the head of an answer as soon as it arrives, and the body as
+//! a stream of chunks with any boundaries. Time limits, retries and cancellation are the client's: a
 //! transport stops when its future or its stream is dropped.
 
 #[cfg(feature = "http")]
@@ -20,7 +20,7 @@ pub use http_transport::{HttpTransport, HttpTransportBuilder};
 /// The body of an answer, chunk by chunk. It ends after the first error.
 pub type BodyStream = Pin<Box<dyn Stream<Item = Result<Bytes, TransportError>> + Send>>;
 
-/// Sends one request and gives the answer, whatever its status.
+/// Sends one request and returns the answer, with any status.
 #[async_trait]
 pub trait Transport: Send + Sync {
     /// Sends `request` and waits for the head of the answer.
@@ -32,8 +32,8 @@ pub trait Transport: Send + Sync {
         request: http::Request<Bytes>,
     ) -> Result<http::Response<BodyStream>, TransportError>;
 
-    /// The same with a body that comes chunk by chunk: for files, which should not be in memory as a whole. A transport that
-    /// does not have it gets them as a whole all the same.
+    /// As [`Transport::call`], with a body that arrives in chunks: for files, which should not be in memory as a whole. A transport that
+    /// does not have it collects them first.
     ///
     /// # Errors
     /// As [`Transport::call`]; or what the body ended with.
@@ -85,7 +85,7 @@ pub enum TransportErrorKind {
     /// No connection: name not found, refused, unreachable, no TLS session.
     #[error("cannot connect")]
     Connect,
-    /// Nothing came for too long.
+    /// No data within the time limit.
     #[error("timed out")]
     Timeout,
     /// The connection broke, or the answer is not HTTP.

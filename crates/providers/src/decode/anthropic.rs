@@ -21,12 +21,12 @@ pub(super) struct AnthropicDecoder {
     is_started: bool,
     head: Head,
     usage: AnthropicStream,
-    blocks: Vec<Building>,
+    blocks: Vec<OpenBlock>,
     stop_reason: Option<String>,
     stop_details: Option<Raw>,
 }
 
-/// What an answer says about itself.
+/// The properties of an answer.
 #[derive(Clone, Debug, Default)]
 struct Head {
     model: Option<String>,
@@ -35,9 +35,9 @@ struct Head {
     input_transformations: Option<Raw>,
 }
 
-/// A block that grows.
+/// A block that is not complete yet.
 #[derive(Clone, Debug)]
-struct Building {
+struct OpenBlock {
     index: u64,
     kind: String,
     /// The block as `content_block_start` has it.
@@ -57,7 +57,7 @@ enum Field {
 }
 
 /// A block at the end of an answer.
-enum Built {
+enum ClosedBlock {
     Whole(Raw),
     /// Nothing that may be sent back: a text without a visible character.
     Blank,
@@ -146,11 +146,11 @@ impl AnthropicDecoder {
         reply
     }
 
-    fn built<'a>(&self, blocks: impl Iterator<Item = &'a Building>) -> Vec<Built> {
-        blocks.map(Building::build).collect()
+    fn built<'a>(&self, blocks: impl Iterator<Item = &'a OpenBlock>) -> Vec<ClosedBlock> {
+        blocks.map(OpenBlock::build).collect()
     }
 
-    fn described(&self, blocks: Vec<Built>, stop: Option<Stop>) -> Reply {
+    fn described(&self, blocks: Vec<ClosedBlock>, stop: Option<Stop>) -> Reply {
         let mut reply = message_of(blocks, stop);
         self.head.describe(&mut reply);
         reply.usage = self.usage.reported();
@@ -191,7 +191,7 @@ impl AnthropicDecoder {
             }),
             _ => {}
         }
-        self.blocks.push(Building {
+        self.blocks.push(OpenBlock {
             index,
             kind,
             start: block,
@@ -266,7 +266,7 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    fn open_block(&mut self, data: &Raw) -> Result<&mut Building, DecodeError> {
+    fn open_block(&mut self, data: &Raw) -> Result<&mut OpenBlock, DecodeError> {
         let index = index_of(data);
         let found = self.blocks.iter_mut().rev().find(|block| match index {
             Some(index) => block.index == index,
@@ -279,7 +279,7 @@ impl AnthropicDecoder {
     }
 }
 
-impl Building {
+impl OpenBlock {
     fn append(&mut self, name: &str, value: Option<&Raw>) {
         let Some(value) = value else { return };
         let known = self.fields.iter_mut().find(|(known, _)| known == name);
@@ -312,11 +312,11 @@ impl Building {
             .unwrap_or_else(|| self.start.clone())
     }
 
-    fn build(&self) -> Built {
-        self.try_build().unwrap_or(Built::Blank)
+    fn build(&self) -> ClosedBlock {
+        self.try_build().unwrap_or(ClosedBlock::Blank)
     }
 
-    fn try_build(&self) -> Option<Built> {
+    fn try_build(&self) -> Option<ClosedBlock> {
         let mut splice = Splice::new(&self.start);
         for (name, field) in &self.fields {
             let value = match field {
@@ -341,8 +341,8 @@ impl Building {
         if !self.input.is_empty() {
             match Raw::parse(self.input.decode()) {
                 Ok(input) => splice.set_field("input", input).ok()?,
-                Err(_) if self.kind == "tool_use" => return Some(Built::CutCall),
-                Err(_) => return Some(Built::Blank),
+                Err(_) if self.kind == "tool_use" => return Some(ClosedBlock::CutCall),
+                Err(_) => return Some(ClosedBlock::Blank),
             };
         } else if is_call
             && self
@@ -402,38 +402,38 @@ pub(super) fn read_whole(body: &Raw) -> Result<Reply, DecodeError> {
     Ok(reply)
 }
 
-fn checked(block: Raw) -> Built {
+fn checked(block: Raw) -> ClosedBlock {
     let is_blank_text = string(&block, "type") == "text"
         && !says_something(block.field("text").as_ref())
         && block
             .field("citations")
             .is_none_or(|citations| citations.array().next().is_none());
     if is_blank_text {
-        Built::Blank
+        ClosedBlock::Blank
     } else {
-        Built::Whole(block)
+        ClosedBlock::Whole(block)
     }
 }
 
 /// The message of an answer, without what must not be sent back.
 ///
 /// A call at the end of an answer that ran into a limit is not whole, even if its input happens to be JSON.
-fn message_of(blocks: Vec<Built>, stop: Option<Stop>) -> Reply {
+fn message_of(blocks: Vec<ClosedBlock>, stop: Option<Stop>) -> Reply {
     let mut reply = Reply::empty();
     let mut kept: Vec<Raw> = Vec::new();
     let is_cut = matches!(stop, Some(Stop::MaxTokens | Stop::WindowExceeded));
     let last = blocks.len().wrapping_sub(1);
     for (at, block) in blocks.into_iter().enumerate() {
         match block {
-            Built::Whole(block) => {
+            ClosedBlock::Whole(block) => {
                 if is_cut && at == last && string(&block, "type") == "tool_use" {
                     reply.cut_calls += 1;
                 } else {
                     kept.push(block);
                 }
             }
-            Built::Blank => {}
-            Built::CutCall => reply.cut_calls += 1,
+            ClosedBlock::Blank => {}
+            ClosedBlock::CutCall => reply.cut_calls += 1,
         }
     }
     if !kept.is_empty() {

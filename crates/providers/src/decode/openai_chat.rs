@@ -32,12 +32,12 @@ pub(super) struct ChatDecoder {
     id: Option<String>,
     usage: Option<Reported>,
     finish_reason: Option<String>,
-    message: Building,
+    message: OpenMessage,
 }
 
-/// The assistant's message, as it grows.
+/// The assistant's message so far.
 #[derive(Clone, Debug, Default)]
-struct Building {
+struct OpenMessage {
     content: Literal,
     /// Content that comes as parts and not as a string.
     parts: Vec<Raw>,
@@ -53,7 +53,7 @@ enum Field {
     Value(Raw),
 }
 
-/// A tool call, as it grows.
+/// A tool call so far.
 #[derive(Clone, Debug, Default)]
 struct Call {
     index: Option<u64>,
@@ -181,8 +181,8 @@ pub(super) fn read_whole(body: &Raw) -> Result<Reply, DecodeError> {
     decoder.reply()
 }
 
-impl Building {
-    /// Takes a `delta`, or a whole `message`.
+impl OpenMessage {
+    /// Adds a `delta`, or a whole `message`.
     fn take(&mut self, delta: &Raw, events: &mut Vec<Event>) -> Result<(), DecodeError> {
         let mut has_thought = false;
         for (name, value) in fields(delta) {
@@ -328,7 +328,7 @@ impl Building {
         Ok(())
     }
 
-    /// What may be kept of a message that broke off: text, whole calls, and thinking if something came after it.
+    /// What may be kept of an interrupted message: text, whole calls, and thinking if something came after it.
     fn cut(mut self) -> Self {
         let is_thinking_over =
             !self.content.is_empty() || !self.parts.is_empty() || !self.calls.is_empty();

@@ -23,7 +23,7 @@ pub(super) struct ResponsesDecoder {
     end: Option<Raw>,
 }
 
-/// An item that grows.
+/// An item that is not complete yet.
 #[derive(Clone, Debug)]
 struct Item {
     index: Option<u64>,

@@ -11,19 +11,19 @@ use crate::stop::Stop;
 
 /// What came of a stream.
 #[derive(Debug, PartialEq)]
-struct Decoded {
+struct DecodedAnswer {
     events: Vec<Event>,
     end: Result<Reply, DecodeError>,
     partial: Reply,
 }
 
-fn decode(wire: Wire, chunks: &[&[u8]]) -> Decoded {
+fn decode(wire: Wire, chunks: &[&[u8]]) -> DecodedAnswer {
     let mut decoder = Decoder::new(wire);
     let mut events = Vec::new();
     let pushed = chunks
         .iter()
         .try_for_each(|chunk| decoder.push(chunk, &mut events));
-    Decoded {
+    DecodedAnswer {
         events,
         end: pushed.and_then(|()| decoder.finish()),
         partial: decoder.partial(),

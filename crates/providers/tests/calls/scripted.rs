@@ -115,7 +115,7 @@ pub(crate) fn event(name: &str, fields: &str) -> String {
 }
 
 /// What was asked, and when.
-pub(crate) struct Seen {
+pub(crate) struct ReceivedRequest {
     pub(crate) at: Instant,
     pub(crate) request: http::Request<Bytes>,
 }
@@ -123,7 +123,7 @@ pub(crate) struct Seen {
 /// The provider.
 pub(crate) struct Scripted {
     answers: Mutex<VecDeque<Answer>>,
-    pub(crate) seen: Mutex<Vec<Seen>>,
+    pub(crate) seen: Mutex<Vec<ReceivedRequest>>,
 }
 
 impl Scripted {
@@ -183,7 +183,7 @@ impl Transport for Scripted {
         &self,
         request: http::Request<Bytes>,
     ) -> Result<http::Response<BodyStream>, TransportError> {
-        self.seen.lock().unwrap().push(Seen {
+        self.seen.lock().unwrap().push(ReceivedRequest {
             at: Instant::now(),
             request,
         });
