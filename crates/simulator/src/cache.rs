@@ -2,7 +2,7 @@
 //!
 //! An entry is the digest of a prefix. It can be read once the answer to the request that wrote it has begun, and lives
 //! for a while from the *start* of the request that wrote or last read it. The digest begins with the credential and
-//! the model, so nobody reads what is another's.
+//! the model, so no credential reads the entries of another.
 //!
 //! Sources: the prompt-caching guides of Anthropic and OpenAI.
 
@@ -28,7 +28,7 @@ struct Entry {
     lives_for: Duration,
 }
 
-/// What of a prompt is read from the cache and what is written to it, tokens.
+/// The tokens of a prompt by their relation to the cache: read, written, neither.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Split {
     pub(crate) uncached: u64,
@@ -44,7 +44,7 @@ pub(crate) struct Plan {
     writes: Vec<(Key, Duration)>,
 }
 
-/// What a request says about caching on the wires of OpenAI.
+/// The cache options of a request on the wires of OpenAI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Breakpoints {
     /// One at the end, and those that the request sets.
@@ -79,7 +79,7 @@ impl PromptCache {
         }
     }
 
-    /// Does what was planned: entries that are there live on, new ones can be read from `ready_at` on.
+    /// Carries out a plan: present entries live longer, and new ones can be read from `ready_at` on.
     pub(crate) fn commit(&mut self, plan: &Plan, started_at: Duration, ready_at: Duration) {
         for (key, lives_for) in &plan.writes {
             let entry = self.entries.entry(*key).or_insert(Entry {
@@ -286,7 +286,7 @@ mod tests {
         }
     }
 
-    /// A prompt of so many tokens with a step at each place of the cache, of which the first `same` are always the same.
+    /// A prompt of this many tokens with a step at each place of the cache, of which the first `same` are always the same.
     fn stepped(tokens: u64, same: u64) -> Prompt {
         let step = |at: u64| Place {
             chain: match at <= same {
@@ -383,7 +383,7 @@ mod tests {
         assert_eq!(send(&mut cache, &marked, CLAUDE, 299, 300).read, 5_000);
         assert_eq!(plan(&cache, &marked, CLAUDE, 598).split.read, 5_000);
         assert_eq!(plan(&cache, &marked, CLAUDE, 599).split.read, 0);
-        // What expired is written anew, and is not ready before its answer begins.
+        // An expired entry is written again, and is not ready before its answer begins.
         send(&mut cache, &marked, CLAUDE, 700, 710);
         assert_eq!(plan(&cache, &marked, CLAUDE, 705).split.read, 0);
         assert_eq!(plan(&cache, &marked, CLAUDE, 710).split.read, 5_000);

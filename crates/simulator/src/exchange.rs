@@ -19,7 +19,7 @@ pub struct Exchange {
     pub head_after: Duration,
     /// The body, in the order of its arrival.
     pub pieces: Vec<Piece>,
-    /// What comes after the last piece.
+    /// The end after the last piece.
     pub ending: Ending,
     /// What the call used, as it is billed, if it was answered.
     pub usage: Option<Usage>,
@@ -43,7 +43,7 @@ pub enum Ending {
     Complete,
     /// The connection breaks after the last piece.
     Cut,
-    /// Nothing comes after the last piece, and the connection stays open.
+    /// No data follows the last piece, and the connection stays open.
     Stall,
 }
 
@@ -57,7 +57,7 @@ impl Exchange {
             .collect()
     }
 
-    /// The whole body as text; what is no UTF-8 is replaced.
+    /// The whole body as text; invalid UTF-8 is replaced.
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body()).into_owned()

@@ -1,7 +1,7 @@
 //! What goes wrong, and when: scripted, or by chance from the seed.
 //!
 //! Faults are written in a small language, on the command line as in tests: rules with commas between them, each the
-//! name of a fault, what it needs to know after `=`, and either `:` with a probability or `@` with the calls that it
+//! name of a fault, its parameter after `=`, and either `:` with a probability or `@` with the calls that it
 //! hits, counted from 1 (`@3`, `@3-5`, `@2+7`). Without either it hits every call.
 //!
 //! | rule | what happens |
@@ -62,11 +62,11 @@ pub enum Fault {
     Timeout,
     /// 529.
     Overloaded,
-    /// The connection breaks after so many events; `None` is anywhere.
+    /// The connection breaks after this many events; `None` is anywhere.
     Cut(Option<u32>),
-    /// Nothing comes after so many events; `None` is anywhere.
+    /// The stream stalls after this many events; `None` is anywhere.
     Stall(Option<u32>),
-    /// An error event after so many events; `None` is anywhere.
+    /// An error event after this many events; `None` is anywhere.
     StreamError(Option<u32>),
     /// The first byte is late.
     SlowStart(Duration),
@@ -76,7 +76,7 @@ pub enum Fault {
     Refusal,
     /// The reply breaks off as if `max_tokens` were reached.
     Truncated,
-    /// A summary is not what it should be.
+    /// A summary is unfit.
     Summary(BadSummary),
 }
 
@@ -98,13 +98,13 @@ pub enum BadSummary {
     ErrorText,
     /// It breaks off with `max_tokens`.
     Truncated,
-    /// Headings with nothing below, or the fields of the schema with nothing in them.
+    /// Empty headings, or empty fields of the schema.
     Skeleton,
     /// It is written in another language than the conversation.
     Language,
-    /// It is longer than what it stands for.
+    /// It is longer than what it summarises.
     Larger,
-    /// Chat about the summary instead of the summary, not JSON where JSON was asked for.
+    /// Chat about the summary instead of the summary, no JSON where JSON is required.
     Prose,
 }
 
@@ -136,7 +136,7 @@ pub struct FaultsError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultsErrorReason {
-    /// Nothing stands before or behind a comma.
+    /// An item between commas is empty.
     #[error("a rule is missing beside the comma")]
     NoRule,
     /// The name is none of a fault.

@@ -1,4 +1,4 @@
-//! What stands in the headers of a request: the credential, the version, the betas.
+//! The headers of a request: the credential, the version, the betas.
 
 use http::HeaderMap;
 
@@ -58,7 +58,7 @@ const BETAS: &[&str] = &[
     "web-fetch-2025-09-10",
 ];
 
-/// Which credentials are taken.
+/// The credentials that the provider accepts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Keys {
     /// Any that is not empty.

@@ -1,4 +1,4 @@
-//! How long a model takes: a time to the first token that depends on what is cached, then so many tokens a second.
+//! How long a model takes: a time to the first token that depends on what is cached, then a rate of tokens per second.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ impl Latency {
             + time(usage.cache_read, self.cached_tokens_per_s)
     }
 
-    /// Time to write so many tokens.
+    /// Time to write this many tokens.
     #[must_use]
     pub fn output(&self, tokens: u64) -> Duration {
         time(tokens, self.output_tokens_per_s)
@@ -89,14 +89,14 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// How long a call that comes `now` waits for its turn.
+    /// How long a call that arrives `now` waits for its turn.
     pub(crate) fn wait(&mut self, now: Duration, parallel_max: usize) -> Duration {
         self.ends.retain(|end| *end > now);
         if parallel_max == 0 || self.ends.len() < parallel_max {
             return Duration::ZERO;
         }
         self.ends.sort_unstable();
-        // So many have to end that one place is free.
+        // One place is free after this many have ended.
         let before = self.ends.len() - parallel_max;
         self.ends
             .get(before)

@@ -1,32 +1,32 @@
 //! A provider of language models that behaves as the real ones do, for tests and trials, with no key and no network.
 //!
 //! It refuses what they refuse, with their errors; caches prompts by their rules and splits usage accordingly; signs
-//! thinking and checks it; streams event for event; takes the time that a big model takes; and goes wrong when it is
-//! told to. What it says comes from a script, or from a talkative assistant that uses the tools it is offered, answers
-//! questions from what it was sent and writes a session memory when it is asked for one.
+//! thinking and checks it; streams event for event; takes the time of a large model; and fails on demand. Its
+//! replies come from a script, or from a talkative assistant that uses the tools of the request, answers questions from
+//! the request and writes a session memory on demand.
 //!
 //! It speaks Anthropic Messages (`/v1/messages`, `/v1/messages/count_tokens`, `/v1/models`), OpenAI Chat Completions
 //! (`/v1/chat/completions`) and OpenAI Responses (`/v1/responses`, `/v1/responses/compact`,
 //! `/v1/responses/input_tokens`).
 //!
-//! # What there is
+//! # Contents
 //!
 //! | to | use |
 //! | --- | --- |
-//! | ask in virtual time, without a runtime | [`Simulator::request`], which gives an [`Exchange`]: every byte with its moment |
-//! | call it where a transport is wanted | [`SimulatedProvider`], on the clock of tokio (which tests can pause) |
+//! | call it in virtual time, without a runtime | [`Simulator::request`], which returns an [`Exchange`]: every byte with its moment |
+//! | use it as a transport | [`SimulatedProvider`], on the clock of tokio (which tests can pause) |
 //! | let other programs call it | [`serve`], or `throughline simulate` |
 //! | choose how it behaves | [`Options`]: [`Latency`], [`Faults`], [`RateLimits`], [`Keys`], [`Chunking`] |
-//! | say what it answers | [`Simulator::script`] with a [`Reply`] |
-//! | see what it was asked and what that cost | [`Simulator::ledger`] |
+//! | script its answers | [`Simulator::script`] with a [`Reply`] |
+//! | list its requests and their costs | [`Simulator::ledger`] |
 //!
 //! # What it does not do
 //!
-//! It runs no model and knows nothing: what it says is made up, or taken from the request. It has no clock, socket or
-//! random source but in [`SimulatedProvider`] and [`serve`]: the same seed and the same requests at the same moments
+//! It runs no model and knows nothing: its replies are invented, or taken from the request. It has no clock, socket or
+//! random source except in [`SimulatedProvider`] and [`serve`]: the same seed and the same requests at the same moments
 //! give the same bytes. Whether a body is valid is decided by [`throughline_transcript::check`], tokens are counted by
 //! [`throughline_transcript::tokens`], prices and rules of models come from its catalogue: where these are wrong, the
-//! simulator is wrong with them. Batches, files and message threads are not there.
+//! simulator is wrong too. It has no batches, files or message threads.
 //!
 //! # Example
 //!
@@ -59,6 +59,7 @@
 
 mod api_error;
 mod cache;
+mod call;
 mod dice;
 mod exchange;
 mod faults;
@@ -66,6 +67,7 @@ mod headers;
 mod latency;
 mod limits;
 mod models;
+mod options;
 mod persona;
 mod prompt;
 mod reply;
@@ -82,13 +84,14 @@ pub use faults::{BadSummary, Fault, Faults, FaultsError, FaultsErrorReason, RULE
 pub use headers::Keys;
 pub use latency::Latency;
 pub use limits::RateLimits;
+pub use options::{Options, PrefixMismatch};
 pub use reply::{Reply, ReplyPart, Stop};
 pub use server::{Recording, serve};
-pub use simulator::{BODY_BYTES_MAX, Options, PrefixMismatch, Recorded, Simulator};
+pub use simulator::{BODY_BYTES_MAX, LedgerEntry, Simulator};
 pub use stream::Chunking;
 pub use transport::SimulatedProvider;
 
-/// The example of the README is tested too.
+/// Tests the example of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -32,7 +32,7 @@ impl RateLimits {
 
 /// What is left of the limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Left {
+pub(crate) struct Remaining {
     pub(crate) requests: f64,
     pub(crate) input: f64,
     pub(crate) output: f64,
@@ -41,19 +41,19 @@ pub(crate) struct Left {
 
 #[derive(Debug, Default)]
 pub(crate) struct Buckets {
-    left: HashMap<Key, Left>,
+    left: HashMap<Key, Remaining>,
 }
 
 impl Buckets {
-    /// Takes one request of so many input tokens out, or says how long to wait and for what.
+    /// Takes one request of this many input tokens from the buckets, or returns how long to wait, and for which limit.
     pub(crate) fn take(
         &mut self,
         key: Key,
         limits: &RateLimits,
         input: u64,
         now: Duration,
-    ) -> Result<Left, (Duration, &'static str)> {
-        let full = Left {
+    ) -> Result<Remaining, (Duration, &'static str)> {
+        let full = Remaining {
             requests: limits.requests_per_min as f64,
             input: limits.input_tokens_per_min as f64,
             output: limits.output_tokens_per_min as f64,
@@ -84,7 +84,7 @@ impl Buckets {
         Ok(*left)
     }
 
-    /// Takes what was written out.
+    /// Takes the written output from the bucket.
     pub(crate) fn take_output(&mut self, key: Key, output: u64) {
         if let Some(left) = self.left.get_mut(&key) {
             left.output -= output as f64;

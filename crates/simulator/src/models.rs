@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use throughline_transcript::catalogue::{Abilities, Model};
 
 use crate::api_error::{ApiError, Vendor};
-use crate::simulator::Options;
+use crate::options::Options;
 
 pub(crate) fn answer(options: &Options, vendor: Vendor, path: &str) -> Result<Value, ApiError> {
     let of_vendor = |model: &&Model| match vendor {

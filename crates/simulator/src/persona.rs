@@ -1,7 +1,7 @@
-//! Who answers: a talkative coding assistant that uses the tools it is offered, knows only what it was sent, and writes
-//! memories when it is asked for one.
+//! Who answers: a talkative coding assistant that uses the tools it is offered, knows only its request, and writes
+//! memories on demand.
 //!
-//! What it says hangs on the seed and on what was said last, so that the same conversation gets the same replies
+//! Its replies depend on the seed and on the last message, so that the same conversation gets the same replies
 //! whatever other calls run beside it.
 
 pub(crate) mod facts;
@@ -22,7 +22,7 @@ use crate::reply::{Reply, ReplyPart, Stop};
 
 /// What the assistant was sent.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct Briefing {
     conversation: Conversation,
     offer: Offer,
     covered: Key,
@@ -60,13 +60,13 @@ pub(crate) enum ToolChoice {
     This(String),
 }
 
-impl Heard {
+impl Briefing {
     pub(crate) fn new(body: &Raw, wire: Wire, offer: Offer, covered: Key) -> Self {
         let conversation = read_body(body, wire).unwrap_or_default();
         Self::of(conversation, offer, covered)
     }
 
-    /// What was heard where the items do not all stand in one body.
+    /// The briefing where the items are not all in one body.
     pub(crate) fn from_items(body: &Raw, items: &[Raw], offer: Offer, covered: Key) -> Self {
         let conversation = Conversation {
             system: body
@@ -80,15 +80,15 @@ impl Heard {
     }
 
     fn of(conversation: Conversation, offer: Offer, covered: Key) -> Self {
-        let mut heard = Self {
+        let mut briefing = Self {
             last_words: conversation.messages.last().map(words).unwrap_or_default(),
             conversation,
             offer,
             covered,
             wants_summary: false,
         };
-        heard.wants_summary = summary::is_asked_for(&heard);
-        heard
+        briefing.wants_summary = summary::is_asked_for(&briefing);
+        briefing
     }
 
     pub(crate) fn wants_summary(&self) -> bool {
@@ -99,7 +99,7 @@ impl Heard {
         self.last_words.as_bytes()
     }
 
-    /// Digest of the messages, for a compaction that stands for them.
+    /// Digest of the messages, for a compaction that covers them.
     pub(crate) fn covered(&self) -> Key {
         self.covered
     }
@@ -143,7 +143,7 @@ impl Heard {
         text
     }
 
-    /// The text that the user said last.
+    /// The last text of the user.
     pub(crate) fn last_user_text(&self) -> String {
         match self.messages().last() {
             Some(message) if message.role == Role::User => {
@@ -161,7 +161,7 @@ impl Heard {
         }
     }
 
-    /// A tool of the provider's that was called and not finished: the request lets it go on.
+    /// A tool of the provider's that was called and is not finished: the request continues it.
     pub(crate) fn open_server_call(&self) -> Option<String> {
         let last = self
             .messages()
@@ -182,7 +182,7 @@ impl Heard {
             .map(|call| call.id.to_string())
     }
 
-    /// Steps of the tool loop that have been made since the user spoke, and what the user said.
+    /// Steps of the tool loop since the last message of the user, and that message.
     fn steps(&self) -> (usize, String) {
         let mut steps = 0;
         for message in self.messages().iter().rev() {
@@ -214,20 +214,25 @@ fn words(message: &Message) -> String {
 }
 
 /// What the assistant answers.
-pub(crate) fn reply(heard: &Heard, is_summary: bool, output_max: u64, mind: &mut Dice) -> Reply {
-    let callable: Vec<&Tool> = heard
+pub(crate) fn reply(
+    briefing: &Briefing,
+    is_summary: bool,
+    output_max: u64,
+    mind: &mut Dice,
+) -> Reply {
+    let callable: Vec<&Tool> = briefing
         .offer
         .tools
         .iter()
         .filter(|tool| !tool.is_server)
         .collect();
     // A choice that is forced leaves the model no words before the call, and no other answer.
-    match &heard.offer.choice {
+    match &briefing.offer.choice {
         ToolChoice::Always if !callable.is_empty() => {
-            return calls(heard, &callable, Reply::default(), mind);
+            return calls(briefing, &callable, Reply::default(), mind);
         }
         ToolChoice::This(name) => {
-            if let Some(tool) = heard.offer.tools.iter().find(|tool| tool.name == *name) {
+            if let Some(tool) = briefing.offer.tools.iter().find(|tool| tool.name == *name) {
                 return Reply {
                     parts: vec![call(tool, mind)],
                     ..Reply::default()
@@ -237,34 +242,34 @@ pub(crate) fn reply(heard: &Heard, is_summary: bool, output_max: u64, mind: &mut
         _ => {}
     }
     if is_summary {
-        return Reply::text(summary::write(heard, output_max));
+        return Reply::text(summary::write(briefing, output_max));
     }
-    if heard.open_server_call().is_some() {
+    if briefing.open_server_call().is_some() {
         let mut reply = Reply::default();
         reply.parts.push(ReplyPart::WebSearchResult);
         reply.parts.push(ReplyPart::Text(talk::after_search(mind)));
         return reply;
     }
-    let answers = facts::answers(heard);
-    if let Some(schema) = heard.schema() {
+    let answers = facts::answers(briefing);
+    if let Some(schema) = briefing.schema() {
         let mut vocabulary =
             schema::Vocabulary::new(answers.map(|answers| answers.text).into_iter().collect());
         return Reply::text(schema::example(schema, &mut vocabulary, mind).to_string());
     }
-    if heard.wants_json() {
+    if briefing.wants_json() {
         let answer = answers.map_or_else(|| talk::sentence(mind), |answers| answers.text);
         return Reply::text(serde_json::json!({"answer": answer}).to_string());
     }
     // What is not known is looked for with the tools that there are, before that is said.
-    let can_look = heard.offer.choice != ToolChoice::Never && !callable.is_empty();
+    let can_look = briefing.offer.choice != ToolChoice::Never && !callable.is_empty();
     if let Some(answers) = &answers
         && (answers.is_known || !can_look)
     {
         return Reply::text(answers.text.as_str());
     }
     if can_look {
-        let (steps, said) = heard.steps();
-        // How long a tool loop goes on is decided when the user speaks.
+        let (steps, said) = briefing.steps();
+        // The user's message decides how long a tool loop continues.
         let wanted = Dice::new(0, "steps", &[said.as_bytes()])
             .below(5)
             .max(usize::from(answers.is_some()));
@@ -274,23 +279,23 @@ pub(crate) fn reply(heard: &Heard, is_summary: bool, output_max: u64, mind: &mut
             } else {
                 Reply::default()
             };
-            return calls(heard, &callable, announced, mind);
+            return calls(briefing, &callable, announced, mind);
         }
     }
     if let Some(answers) = answers {
         return Reply::text(answers.text);
     }
     Reply::text(talk::report(
-        &heard.last_user_text(),
-        heard.has_tools(),
+        &briefing.last_user_text(),
+        briefing.has_tools(),
         mind,
     ))
 }
 
-/// The reply with one or several calls behind what it says.
-fn calls(heard: &Heard, callable: &[&Tool], mut reply: Reply, mind: &mut Dice) -> Reply {
+/// The reply with one or several calls after its text.
+fn calls(briefing: &Briefing, callable: &[&Tool], mut reply: Reply, mind: &mut Dice) -> Reply {
     let count = match mind.happens(0.3) {
-        true if !heard.offer.is_one_at_a_time => mind.between(2, 4),
+        true if !briefing.offer.is_one_at_a_time => mind.between(2, 4),
         _ => 1,
     };
     for _ in 0..count {
@@ -318,24 +323,28 @@ fn call(tool: &Tool, mind: &mut Dice) -> ReplyPart {
 }
 
 /// What the assistant thinks before it answers.
-pub(crate) fn thought(heard: &Heard, mind: &mut Dice) -> String {
-    talk::thought(&heard.last_user_text(), mind)
+pub(crate) fn thought(briefing: &Briefing, mind: &mut Dice) -> String {
+    talk::thought(&briefing.last_user_text(), mind)
 }
 
 /// The content of a compaction that the provider itself makes.
-pub(crate) fn compaction(heard: &Heard, fault: Option<Fault>, output_max: u64) -> Option<String> {
+pub(crate) fn compaction(
+    briefing: &Briefing,
+    fault: Option<Fault>,
+    output_max: u64,
+) -> Option<String> {
     match fault {
         Some(Fault::Summary(BadSummary::Null | BadSummary::ToolCall | BadSummary::Refusal)) => None,
-        _ => Some(summary::write(heard, output_max)),
+        _ => Some(summary::write(briefing, output_max)),
     }
 }
 
-/// Makes of a good reply what a fault wants.
-pub(crate) fn spoil(reply: &mut Reply, fault: Option<Fault>, heard: &Heard, mind: &mut Dice) {
+/// Applies a fault to a good reply.
+pub(crate) fn spoil(reply: &mut Reply, fault: Option<Fault>, briefing: &Briefing, mind: &mut Dice) {
     const REFUSED: &str = "I can't help with that request.";
     let Some(fault) = fault else { return };
     *reply = match fault {
-        Fault::Pause => match heard.offer.tools.iter().find(|tool| tool.is_server) {
+        Fault::Pause => match briefing.offer.tools.iter().find(|tool| tool.is_server) {
             Some(tool) => {
                 let mut paused = Reply::text(talk::before_calls(mind));
                 paused.parts.push(ReplyPart::ServerToolCall {
@@ -344,7 +353,7 @@ pub(crate) fn spoil(reply: &mut Reply, fault: Option<Fault>, heard: &Heard, mind
                 });
                 paused
             }
-            // Nothing can go on in the next request.
+            // The next request cannot continue it.
             None => return,
         },
         Fault::Refusal | Fault::Summary(BadSummary::Refusal) => {
@@ -364,7 +373,7 @@ pub(crate) fn spoil(reply: &mut Reply, fault: Option<Fault>, heard: &Heard, mind
             BadSummary::Null => Reply::default(),
             BadSummary::Blank => Reply::text(" \n\n"),
             BadSummary::ToolCall => {
-                let tool = heard.offer.tools.iter().find(|tool| !tool.is_server);
+                let tool = briefing.offer.tools.iter().find(|tool| !tool.is_server);
                 let mut called = Reply::text("Let me look at the files first.");
                 called.parts.push(match tool {
                     Some(tool) => call(tool, mind),
@@ -378,9 +387,9 @@ pub(crate) fn spoil(reply: &mut Reply, fault: Option<Fault>, heard: &Heard, mind
             BadSummary::ErrorText => Reply::text(
                 "API Error: 529 {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}",
             ),
-            BadSummary::Skeleton => Reply::text(summary::skeleton(heard)),
+            BadSummary::Skeleton => Reply::text(summary::skeleton(briefing)),
             BadSummary::Language => Reply::text(talk::in_another_language(mind)),
-            BadSummary::Larger => Reply::text(summary::larger(heard)),
+            BadSummary::Larger => Reply::text(summary::larger(briefing)),
             BadSummary::Prose => Reply::text(
                 "Sure! I have read the whole conversation. Would you like me to summarise it as a list or as a table?",
             ),

@@ -479,7 +479,7 @@ fn openai_message(raw: &Raw, scale: Scale) -> Parts {
     }
 }
 
-/// The beginnings of a part of so many tokens. They end where words do: there a text has as many tokens as its pieces.
+/// The beginnings of a part of this many tokens. They end at words: there a text has as many tokens as its pieces.
 fn beginnings(raw: &Raw, tokens: u64, scale: Scale) -> Vec<Beginning> {
     const PIECE_BYTES_MIN: usize = 48;
     const PIECE_BYTES_MAX: usize = 160;
@@ -524,7 +524,7 @@ fn unescaped(piece: &str) -> Cow<'_, str> {
             Some('u') => {
                 let digits: String = characters.by_ref().take(4).collect();
                 let code = u32::from_str_radix(&digits, 16).ok();
-                // Of a pair, the first half stands for both.
+                // Of a pair, the first half counts for both.
                 match code {
                     Some(0xdc00..=0xdfff) => {}
                     code => text.push(code.and_then(char::from_u32).unwrap_or('\u{1f600}')),

@@ -1,4 +1,4 @@
-//! What the model says, before it takes the shape of a wire format.
+//! The reply of the model, before a wire format shapes it.
 
 /// A reply of the model, for scripts.
 ///
@@ -12,7 +12,7 @@
 pub struct Reply {
     /// What it thinks first; shown only where the model and the request allow it.
     pub thinking: Option<String>,
-    /// What it says and does.
+    /// Its parts: texts and calls.
     pub parts: Vec<ReplyPart>,
     /// Why it stops, where that does not follow from the parts.
     pub stop: Option<Stop>,
@@ -51,15 +51,15 @@ pub enum Stop {
     ToolUse,
     /// The limit of the request is reached.
     MaxTokens,
-    /// A stop sequence of the request came up.
+    /// It wrote a stop sequence of the request.
     StopSequence,
-    /// A tool of the provider's goes on in the next request.
+    /// A tool of the provider continues in the next request.
     Pause,
     /// The model refuses.
     Refusal,
     /// The window is full.
     WindowExceeded,
-    /// The provider has compacted what it was sent.
+    /// The provider compacted the conversation.
     Compaction,
 }
 

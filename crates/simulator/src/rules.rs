@@ -2,10 +2,10 @@
 //!
 //! What is wrong with a body is decided by [`throughline_transcript::check`] alone, so that the simulator and the checker
 //! agree by construction. Here it is decided which finding comes first and how the provider says it. The wordings are
-//! those that are documented or well attested; where none is, the checker's own sentence stands behind the path.
+//! those that are documented or well attested; otherwise the checker's own sentence follows the path.
 //!
 //! In one thing the simulator is stricter: of a field that no documented request has, the checker warns, since it may be
-//! newer than the checker. The provider refuses it, and so it is refused here, where it stands at the top of the body. On
+//! newer than the checker. The provider refuses it, and so it is refused here, where it is at the top of the body. On
 //! OpenAI's wires that holds for OpenAI's own models: compatible servers have fields of their own.
 
 use std::fmt::Write as _;
@@ -34,7 +34,7 @@ enum Stage {
 }
 
 /// What is known of a request beside its body.
-pub(crate) struct Known<'a> {
+pub(crate) struct RequestFacts<'a> {
     pub(crate) wire: Wire,
     pub(crate) model: Option<&'a Model>,
     pub(crate) version: Option<&'a str>,
@@ -46,7 +46,7 @@ pub(crate) struct Known<'a> {
 
 /// The error that a body is answered with, without a look at models if `known.model` is not there: then only its shape
 /// counts, since that comes before the model.
-pub(crate) fn first_error(body: &Raw, known: &Known<'_>) -> Option<ApiError> {
+pub(crate) fn first_error(body: &Raw, known: &RequestFacts<'_>) -> Option<ApiError> {
     let options = CheckOptions {
         model: known.model,
         anthropic_version: known.version,
@@ -309,7 +309,7 @@ fn up_to_message(path: &str) -> String {
     path.split('.').take(2).collect::<Vec<_>>().join(".")
 }
 
-/// What stands at a path of the checker.
+/// The value at a path of the checker.
 fn value_at(body: &Raw, path: &str) -> Option<Raw> {
     let mut at = body.clone();
     for step in dotted(path).split('.').filter(|step| !step.is_empty()) {

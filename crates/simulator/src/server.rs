@@ -27,7 +27,7 @@ use crate::exchange::{Ending, Exchange, Piece};
 use crate::simulator::{BODY_BYTES_MAX, unpacked};
 use crate::transport::SimulatedProvider;
 
-/// Headers that are recorded: what is not known to be harmless may be a credential of some gateway.
+/// Headers that are recorded. Any other header may hold a credential of some gateway.
 const RECORDED_HEADERS: &[&str] = &[
     "accept",
     "accept-encoding",
@@ -42,7 +42,7 @@ const RECORDED_HEADERS: &[&str] = &[
     "user-agent",
     "x-claude-code-session-id",
 ];
-/// Beginning of the names with which SDKs say what they are; they are recorded too.
+/// Prefix of the headers that name an SDK; they are recorded too.
 const RECORDED_PREFIX: &str = "x-stainless-";
 
 /// After a failure to accept a connection, such as too many open files.
@@ -52,11 +52,10 @@ const CUT_AFTER: Duration = Duration::from_millis(20);
 
 /// Where received requests are written to: one JSON object a line, `{"at_ms", "path", "headers", "body"}`.
 ///
-/// The body stands there as JSON, byte for byte but for line breaks between its parts, which become spaces. A body that
-/// is no JSON stands there as a string, or as null if it is no text. Of the headers those stand
-/// there that are known to hold no credential.
+/// The body is JSON, byte for byte, except that line breaks between its parts become spaces. A body that is not JSON is
+/// a string, or null if it is not text. Only headers that are known to hold no credential are recorded.
 pub struct Recording {
-    /// Nothing once a line could not be written: a recording with a hole in it is worse than one that ends.
+    /// `None` after a line could not be written: a recording with a gap is worse than one that ends.
     writer: Mutex<Option<Box<dyn Write + Send>>>,
     failed: Box<dyn Fn(&io::Error) + Send + Sync>,
 }
@@ -71,7 +70,7 @@ impl Recording {
         }
     }
 
-    /// The same; if a line cannot be written, this is told at once, and nothing more is written.
+    /// Calls `failed` when a line cannot be written. No further line is written then.
     #[must_use]
     pub fn on_failure(self, failed: impl Fn(&io::Error) + Send + Sync + 'static) -> Self {
         Self {
@@ -270,7 +269,7 @@ fn line(at: Duration, path: &str, headers: &HeaderMap, body: &Bytes) -> String {
     match ByteString::try_from(plain) {
         Ok(text) if text.is_empty() => line.push_str("null"),
         Ok(text) => match Raw::parse(text.clone()) {
-            // Line breaks stand between the parts of JSON only: in strings they are escaped.
+            // Line breaks are between the parts of JSON only: in strings they are escaped.
             Ok(raw) => line.push_str(&raw.as_str().replace(['\n', '\r'], " ")),
             Err(_) => write_string(&text, &mut line),
         },

@@ -1,7 +1,7 @@
-//! Signatures of what only the provider can read: thinking, encrypted reasoning, compactions.
+//! Signatures of texts that only the provider can read: thinking, encrypted reasoning, compactions.
 //!
-//! A signature says which model family wrote a text and, on models that bind thinking to its prefix, after what. It is
-//! opaque to clients, and as long as the text that it stands for, because the real ones hold it encrypted.
+//! A signature says which model family wrote a text and, on models that bind thinking to its prefix, that prefix. It is
+//! opaque to clients, and as long as the text that it represents, because the real ones hold it encrypted.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -24,11 +24,11 @@ pub(crate) enum Verdict {
     OtherModel,
     /// It belongs to this text, but something before it has changed.
     OtherPrefix,
-    /// It does not belong to this text, or nobody here made it.
+    /// It belongs to another text, or this provider did not make it.
     Forged,
 }
 
-/// Signs and verifies with a key that the seed gives.
+/// Signs and verifies with a key from the seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Signer {
     key: Key,
@@ -41,7 +41,7 @@ impl Signer {
         }
     }
 
-    /// Signs the digest of a text by `model` that comes after `prefix`. The signature stands for `hidden_tokens`.
+    /// Signs the digest of a text by `model` that comes after `prefix`. The signature is as long as `hidden_tokens` need.
     pub(crate) fn sign(&self, model: &str, prefix: &Key, text: &Key, hidden_tokens: u64) -> String {
         let bytes = usize::try_from(hidden_tokens)
             .unwrap_or(usize::MAX)

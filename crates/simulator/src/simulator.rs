@@ -1,10 +1,9 @@
-//! The provider itself: a request and a moment go in, an answer with the moments of its bytes comes out.
+//! The provider itself: takes a request and a moment, and returns an answer with the moments of its bytes.
 
 mod answer;
 mod body;
 mod delivery;
 mod ledger;
-mod options;
 mod refusal;
 mod unsupported;
 
@@ -16,34 +15,32 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
 use throughline_transcript::catalogue::{Model, Money, cost};
 use throughline_transcript::check::ANTHROPIC_BODY_BYTES_MAX;
-use throughline_transcript::json::Raw;
 use throughline_transcript::usage::Usage;
 use throughline_transcript::wire::Wire;
 
 use crate::api_error::{ApiError, Vendor};
-use crate::cache::{Breakpoints, PromptCache, Split};
+use crate::cache::PromptCache;
+use crate::call::{Call, Output, Question, Turn};
 use crate::dice::Dice;
 use crate::exchange::Exchange;
 use crate::faults::{Counts, Fault, Faults};
 use crate::headers;
 use crate::latency::Queue;
-use crate::limits::{Buckets, Left};
+use crate::limits::Buckets;
 use crate::models;
-use crate::persona::Heard;
-use crate::prompt::{Key, Lifetime, PartStore, Prompt, Scale, digest};
-use crate::reply::{Answer, Reply};
-use crate::rules::{self, Known};
+use crate::options::Options;
+use crate::prompt::{PartStore, Scale, digest};
+use crate::reply::Reply;
+use crate::rules::{self, RequestFacts};
 use crate::signature::Signer;
-use crate::stream::Frame;
 use crate::wire::{anthropic, chat, responses};
 
 pub(crate) use body::unpacked;
-pub use ledger::Recorded;
-pub use options::{Options, PrefixMismatch};
+pub use ledger::LedgerEntry;
 
 use body::{TOO_LARGE, parsed};
 use delivery::{refused, set};
-use ledger::Noted;
+use ledger::Notes;
 use refusal::{failing, limiting, no_model, not_found, not_retrievable, rate_limited, retrieved};
 
 /// Largest body, bytes, after it is unpacked. Above it the answer is 413.
@@ -52,86 +49,27 @@ pub const BODY_BYTES_MAX: usize = ANTHROPIC_BODY_BYTES_MAX;
 /// A provider of language models in virtual time.
 ///
 /// It has no clock and no socket. The moments of requests are arguments, counted from any start, and should not go
-/// backwards; what happens at which moment of an answer is in the [`Exchange`].
+/// backwards; the [`Exchange`] has the moments of an answer.
 #[derive(Debug)]
 pub struct Simulator {
     options: Options,
-    pub(crate) signer: Signer,
-    pub(crate) parts: PartStore,
+    signer: Signer,
+    parts: PartStore,
     cache: PromptCache,
     queue: Queue,
     buckets: Buckets,
     script: VecDeque<Reply>,
-    ledger: VecDeque<Recorded>,
+    ledger: VecDeque<LedgerEntry>,
     ledger_body_bytes: usize,
     models: HashMap<String, Option<Arc<Model>>>,
-    pub(crate) stored: responses::Stored,
+    stored: responses::Stored,
     requests: u64,
     calls: u64,
     summaries: u64,
 }
 
-/// A request that has been let in.
-pub(crate) struct Asked {
-    pub(crate) at: Duration,
-    pub(crate) wire: Wire,
-    pub(crate) credential: Key,
-    pub(crate) body: Raw,
-    pub(crate) model: Arc<Model>,
-    pub(crate) scale: Scale,
-}
-
-/// What a wire format found in a request that the model is to answer.
-pub(crate) struct Question {
-    pub(crate) prompt: Prompt,
-    /// What thinking of the reply is bound to.
-    pub(crate) prefix: Key,
-    /// Messages as the persona hears them.
-    pub(crate) heard: Heard,
-    pub(crate) breakpoints: Breakpoints,
-    pub(crate) lifetime: Lifetime,
-    /// Most output, tokens.
-    pub(crate) output_max: u64,
-    pub(crate) stop_sequences: Vec<String>,
-    pub(crate) thinks: Thinks,
-    /// The provider itself compacts instead of replying.
-    pub(crate) compacts: bool,
-    /// Ids of tool calls that are taken.
-    pub(crate) call_ids: Vec<String>,
-}
-
-/// Whether and how the model thinks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Thinks {
-    No,
-    /// It thinks, and the text is withheld.
-    Hidden,
-    Shown,
-}
-
-/// An answer with its moments.
-pub(crate) struct Turn {
-    pub(crate) answer: Answer,
-    pub(crate) split: Split,
-    pub(crate) usage: Usage,
-    pub(crate) cost: Option<Money>,
-    pub(crate) first_after: Duration,
-    pub(crate) fault: Option<Fault>,
-    pub(crate) left: Option<Left>,
-}
-
-/// What an endpoint gives back.
-pub(crate) enum Output {
-    /// A JSON body, at once.
-    Json(serde_json::Value),
-    /// The answer of the model, whole.
-    Whole(Box<Turn>, serde_json::Value),
-    /// The answer of the model, as a stream.
-    Stream(Box<Turn>, Vec<Frame>),
-}
-
 impl Simulator {
-    /// A provider that nobody has asked anything.
+    /// A provider without any calls so far.
     #[must_use]
     pub fn new(options: Options) -> Self {
         Self {
@@ -152,24 +90,24 @@ impl Simulator {
         }
     }
 
-    /// How it behaves.
+    /// Its options.
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// Changes what goes wrong from now on. Calls are counted from the beginning nevertheless.
+    /// Sets the faults from now on. The count of calls continues.
     pub fn set_faults(&mut self, faults: Faults) {
         self.options.faults = faults;
     }
 
-    /// The next reply that is not made up: scripted replies are given in order, before the persona speaks again.
+    /// Adds a scripted reply. Scripted replies are used in order; after the last one the persona replies again.
     pub fn script(&mut self, reply: Reply) {
         self.script.push_back(reply);
     }
 
     /// All exchanges so far, the oldest first.
-    pub fn ledger(&self) -> impl ExactSizeIterator<Item = &Recorded> {
+    pub fn ledger(&self) -> impl ExactSizeIterator<Item = &LedgerEntry> {
         self.ledger.iter()
     }
 
@@ -191,7 +129,7 @@ impl Simulator {
             Vendor::Anthropic => dice.id("req_", 24),
             Vendor::OpenAi => dice.id("req_", 32).to_ascii_lowercase(),
         };
-        let mut noted = Noted::default();
+        let mut notes = Notes::default();
         let outcome = self.answer(
             now,
             vendor,
@@ -199,7 +137,7 @@ impl Simulator {
             &path,
             &head.headers,
             body,
-            &mut noted,
+            &mut notes,
         );
         let mut exchange = match outcome {
             Ok(output) => self.sent(vendor, output, &request_id, &mut dice),
@@ -213,7 +151,7 @@ impl Simulator {
         if exchange.usage.is_some() {
             self.queue.add(now + exchange.finished_after());
         }
-        self.record(now, path, &exchange, noted);
+        self.record(now, path, &exchange, notes);
         exchange
     }
 
@@ -224,7 +162,7 @@ impl Simulator {
         let facts: [&[u8]; 1] = [&self.requests.to_le_bytes()];
         let request_id = Dice::new(self.options.seed, "exchange", &facts).id("req_", 24);
         let exchange = refused(&ApiError::new(413, TOO_LARGE), vendor, &request_id);
-        self.record(now, path.to_owned(), &exchange, Noted::default());
+        self.record(now, path.to_owned(), &exchange, Notes::default());
         exchange
     }
 
@@ -240,7 +178,7 @@ impl Simulator {
         path: &str,
         headers: &HeaderMap,
         body: Bytes,
-        noted: &mut Noted,
+        notes: &mut Notes,
     ) -> Result<Output, ApiError> {
         let credential = headers::credential(headers, vendor, &self.options.keys)?;
         let full_path = path;
@@ -275,9 +213,9 @@ impl Simulator {
             Wire::OpenAiChat | Wire::OpenAiResponses => (None, Vec::new()),
         };
         let bytes = unpacked(headers, body)?;
-        noted.body = bytes.clone();
+        notes.body = bytes.clone();
         let body = parsed(bytes, vendor)?;
-        let mut known = Known {
+        let mut known = RequestFacts {
             wire,
             model: None,
             version,
@@ -298,7 +236,7 @@ impl Simulator {
                 &body.string_field("model").unwrap_or_default(),
             ));
         };
-        noted.model = Some(model.id.clone());
+        notes.model = Some(model.id.clone());
         known.model = Some(&model);
         if let Some(error) = rules::first_error(&body, &known) {
             return Err(error);
@@ -308,7 +246,7 @@ impl Simulator {
         {
             return Err(error);
         }
-        let asked = Asked {
+        let call = Call {
             at: now,
             wire,
             credential,
@@ -318,44 +256,61 @@ impl Simulator {
         };
         match wire {
             Wire::Anthropic => {
-                let betas = betas.iter().map(|beta| (*beta).to_owned()).collect();
-                let read = anthropic::read(self, &asked, betas)?;
+                let read = anthropic::read(
+                    &mut self.parts,
+                    &self.signer,
+                    self.options.prefix_mismatch,
+                    &call,
+                    &betas,
+                )?;
                 if endpoint == Endpoint::Count {
                     return Ok(Output::Json(anthropic::counted(&read.question)));
                 }
-                let turn = self.turn(&asked, &read.question, noted)?;
-                Ok(anthropic::output(&asked, &read, turn))
+                let turn = self.turn(&call, &read.question, notes)?;
+                Ok(anthropic::output(&call, &read, turn))
             }
             Wire::OpenAiChat => {
-                let question = chat::read(self, &asked)?;
-                let turn = self.turn(&asked, &question, noted)?;
-                Ok(chat::output(&asked, turn))
+                let question = chat::read(&mut self.parts, &call)?;
+                let turn = self.turn(&call, &question, notes)?;
+                Ok(chat::output(&call, turn))
             }
             Wire::OpenAiResponses => {
-                let read = responses::read(self, &asked, endpoint == Endpoint::Compact)?;
+                let read = responses::read(
+                    &mut self.parts,
+                    &self.signer,
+                    &self.stored,
+                    &call,
+                    endpoint == Endpoint::Compact,
+                )?;
                 if endpoint == Endpoint::Count {
                     return Ok(Output::Json(responses::counted(&read.question)));
                 }
-                let turn = self.turn(&asked, &read.question, noted)?;
+                let turn = self.turn(&call, &read.question, notes)?;
                 if endpoint == Endpoint::Compact {
-                    return Ok(responses::compacted(self, &asked, &read, turn));
+                    return Ok(responses::compacted(&self.signer, &call, &read, turn));
                 }
-                Ok(responses::output(self, &asked, &read, turn))
+                Ok(responses::output(
+                    &self.signer,
+                    &mut self.stored,
+                    &call,
+                    &read,
+                    turn,
+                ))
             }
         }
     }
 
-    /// Lets the model speak: size, limits, overload, cache, time, reply.
+    /// A call of the model: size, limits, overload, cache, time, reply.
     fn turn(
         &mut self,
-        asked: &Asked,
+        call: &Call,
         question: &Question,
-        noted: &mut Noted,
+        notes: &mut Notes,
     ) -> Result<Turn, ApiError> {
         let tokens = question.prompt.tokens();
-        let model = &asked.model;
-        let is_summary = question.compacts || question.heard.wants_summary();
-        noted.is_summary = is_summary;
+        let model = &call.model;
+        let is_summary = question.is_compaction || question.briefing.wants_summary();
+        notes.is_summary = is_summary;
         self.calls += 1;
         self.summaries += u64::from(is_summary);
         let counts = Counts {
@@ -363,8 +318,8 @@ impl Simulator {
             summaries: is_summary.then_some(self.summaries),
         };
         let fault = self.options.faults.strike(counts, self.options.seed);
-        noted.fault = fault;
-        if let Some(error) = fault.and_then(|fault| limiting(fault, asked.wire)) {
+        notes.fault = fault;
+        if let Some(error) = fault.and_then(|fault| limiting(fault, call.wire)) {
             return Err(error);
         }
         let plan = self.cache.plan(
@@ -372,13 +327,13 @@ impl Simulator {
             model,
             question.breakpoints,
             question.lifetime,
-            asked.at,
+            call.at,
         );
-        let bucket = digest(&[&asked.credential, model.id.as_bytes()]);
+        let bucket = digest(&[&call.credential, model.id.as_bytes()]);
         let left = match &self.options.limits {
             Some(limits) => {
                 let counted = tokens - plan.split.read;
-                let left = self.buckets.take(bucket, limits, counted, asked.at);
+                let left = self.buckets.take(bucket, limits, counted, call.at);
                 Some(left.map_err(|(wait, what)| rate_limited(wait, what))?)
             }
             None => None,
@@ -399,9 +354,9 @@ impl Simulator {
             _ => Duration::ZERO,
         };
         let first_after =
-            self.queue.wait(asked.at, latency.parallel_max) + latency.first_token(&input) + slow;
-        self.cache.commit(&plan, asked.at, asked.at + first_after);
-        let answer = self.written(asked, question, fault, is_summary);
+            self.queue.wait(call.at, latency.parallel_max) + latency.first_token(&input) + slow;
+        self.cache.commit(&plan, call.at, call.at + first_after);
+        let answer = self.written(call, question, fault, is_summary);
         self.buckets.take_output(bucket, answer.output_tokens);
         let usage = Usage {
             output: answer.output_tokens,
@@ -459,9 +414,4 @@ fn vendor(path: &str, headers: &HeaderMap) -> Vendor {
     } else {
         Vendor::OpenAi
     }
-}
-
-/// Models whose thinking can be exchanged: here each model is its own family.
-pub(crate) fn family(model: &Model) -> &str {
-    &model.id
 }

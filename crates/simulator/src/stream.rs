@@ -1,4 +1,4 @@
-//! From events to bytes at moments: how fast they come, how they are cut, and what goes wrong on the way.
+//! From events to bytes with moments: their pace, their chunks, and the faults of a stream.
 
 use std::time::Duration;
 

@@ -14,8 +14,9 @@ use throughline_providers::transport::{BodyStream, Transport, TransportError, Tr
 use tokio::time::Instant;
 
 use crate::exchange::{Ending, Exchange, Piece};
+use crate::options::Options;
 use crate::reply::Reply;
-use crate::simulator::{Options, Recorded, Simulator};
+use crate::simulator::{LedgerEntry, Simulator};
 
 /// A simulator that several tasks can call, on the clock of the tokio runtime. Clones are the same provider.
 #[derive(Clone, Debug)]
@@ -63,18 +64,18 @@ impl SimulatedProvider {
         look(&mut simulator)
     }
 
-    /// The next reply that is not made up.
+    /// Adds a scripted reply.
     pub fn script(&self, reply: Reply) {
         self.with(|simulator| simulator.script(reply));
     }
 
     /// All exchanges so far.
     #[must_use]
-    pub fn ledger(&self) -> Vec<Recorded> {
+    pub fn ledger(&self) -> Vec<LedgerEntry> {
         self.with(|simulator| simulator.ledger().cloned().collect())
     }
 
-    /// Answers a request that comes now, without waiting for anything.
+    /// Answers a request that arrives now, without a wait.
     #[must_use]
     pub fn exchange(&self, request: Request<Bytes>) -> Exchange {
         let now = self.now();

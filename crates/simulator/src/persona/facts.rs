@@ -1,10 +1,10 @@
-//! Questions about facts, answered from what stands in the request and from nowhere else.
+//! Questions about facts, answered from the request and from nothing else.
 //!
 //! What the request does not hold any more is not known: so a test can ask, after a swap, what a memory has kept.
 
 use throughline_transcript::message::{Message, Role};
 
-use super::Heard;
+use super::Briefing;
 
 /// Questions that are answered in one reply, at most.
 const QUESTIONS_MAX: usize = 40;
@@ -44,8 +44,8 @@ pub(crate) struct Answers {
 }
 
 /// The answers to the questions that the user asked last; `None` if there was none.
-pub(crate) fn answers(heard: &Heard) -> Option<Answers> {
-    let asked = heard.last_user_text();
+pub(crate) fn answers(briefing: &Briefing) -> Option<Answers> {
+    let asked = briefing.last_user_text();
     if asked.len() > QUESTION_TEXT_BYTES_MAX {
         return None;
     }
@@ -53,8 +53,8 @@ pub(crate) fn answers(heard: &Heard) -> Option<Answers> {
     if subjects.is_empty() {
         return None;
     }
-    let mut texts = vec![heard.system_text()];
-    for message in heard.messages() {
+    let mut texts = vec![briefing.system_text()];
+    for message in briefing.messages() {
         if message.role == Role::System && message.texts().next().is_none() {
             continue;
         }
@@ -97,7 +97,7 @@ pub(crate) fn subjects(text: &str) -> Vec<String> {
         let Some(question) = sentence.trim().strip_suffix('?') else {
             continue;
         };
-        // What stands before the last full stop is another sentence.
+        // The text before the last full stop is another sentence.
         let question = question
             .rsplit_once(". ")
             .map_or(question, |(_, last)| last);
@@ -229,7 +229,7 @@ fn last_value(subject: &str, text: &str, lower: &str) -> Option<(usize, String)>
     None
 }
 
-/// Whether the line that a place stands in says that it does not hold any more.
+/// Whether the line at a place says that it is outdated.
 fn is_superseded(text: &str, at: usize) -> bool {
     let before = text.get(..at).unwrap_or_default();
     let line = before
@@ -238,7 +238,7 @@ fn is_superseded(text: &str, at: usize) -> bool {
     line.contains("(superseded)")
 }
 
-/// What stands up to the end of the sentence.
+/// The text up to the end of the sentence.
 fn value(text: &str) -> String {
     let mut end = text.len().min(VALUE_BYTES_MAX);
     for (at, character) in text.char_indices() {

@@ -16,7 +16,7 @@ use throughline_memory::render::markdown::Heading;
 use throughline_transcript::json::Raw;
 use throughline_transcript::tokens::Counter;
 
-use super::Heard;
+use super::Briefing;
 
 pub(crate) use instruction::is_asked_for;
 
@@ -31,17 +31,17 @@ const MEMORY_TOKENS: usize = 2_000;
 const REMEMBERED_MAX: usize = 200;
 
 /// The memory that is asked for.
-pub(crate) fn write(heard: &Heard, output_max: u64) -> String {
+pub(crate) fn write(briefing: &Briefing, output_max: u64) -> String {
     let room = usize::try_from(output_max).unwrap_or(usize::MAX);
     let tokens = MEMORY_TOKENS.min(room / 2).max(300);
-    let remembered = remembered(heard);
-    let memory = extracted(heard, tokens);
-    let instruction = instruction(heard);
-    if let Some(schema) = heard.schema() {
+    let remembered = remembered(briefing);
+    let memory = extracted(briefing, tokens);
+    let instruction = instruction(briefing);
+    if let Some(schema) = briefing.schema() {
         return by_schema(schema, &memory, &remembered, &instruction).to_string();
     }
     let lower = ends(&instruction);
-    let wants_json = heard.wants_json()
+    let wants_json = briefing.wants_json()
         || (lower.contains("json") && !lower.contains("markdown"))
         || (lower.contains("current_state") && lower.contains("key_decisions"));
     if wants_json {
@@ -67,8 +67,8 @@ pub(crate) fn write(heard: &Heard, output_max: u64) -> String {
 }
 
 /// The form that is asked for, with nothing in it.
-pub(crate) fn skeleton(heard: &Heard) -> String {
-    match heard.schema() {
+pub(crate) fn skeleton(briefing: &Briefing) -> String {
+    match briefing.schema() {
         Some(schema) => {
             let mut object = Map::new();
             for (name, property) in schema.field("properties").iter().flat_map(Raw::object) {
@@ -93,9 +93,9 @@ pub(crate) fn skeleton(heard: &Heard) -> String {
 }
 
 /// A text that is longer than everything that was said.
-pub(crate) fn larger(heard: &Heard) -> String {
+pub(crate) fn larger(briefing: &Briefing) -> String {
     let mut text = String::from("## User Intent\n");
-    for message in heard.messages() {
+    for message in briefing.messages() {
         let words = super::words(message);
         for line in words.lines().filter(|line| !line.trim().is_empty()) {
             let _ = writeln!(
@@ -108,10 +108,10 @@ pub(crate) fn larger(heard: &Heard) -> String {
 }
 
 /// What the conversation is about, by the extractive compactor.
-fn extracted(heard: &Heard, tokens: usize) -> Option<Memory> {
+fn extracted(briefing: &Briefing, tokens: usize) -> Option<Memory> {
     let counter = Counter::reference().estimating();
     let count = |text: &str| counter.text(text);
-    let messages = covered_messages(heard);
+    let messages = covered_messages(briefing);
     let options = Options {
         form: Form::Markdown,
         ..Options::new(tokens, &count)
@@ -123,9 +123,9 @@ fn extracted(heard: &Heard, tokens: usize) -> Option<Memory> {
 
 /// What was to be remembered, word for word: `FACT name = value` lines and sentences with "Remember:". Of a fact that
 /// was said twice, the later statement.
-fn remembered(heard: &Heard) -> Vec<String> {
+fn remembered(briefing: &Briefing) -> Vec<String> {
     let mut statements: Vec<String> = Vec::new();
-    for message in heard.messages() {
+    for message in briefing.messages() {
         let words = super::words(message);
         for line in words.lines() {
             for marker in [

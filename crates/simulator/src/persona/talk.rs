@@ -168,7 +168,7 @@ fn about(asked: &str) -> Option<String> {
     .filter(|about| !about.is_empty())
 }
 
-/// A summary that nobody in the conversation can read.
+/// A summary in a language that the conversation does not use.
 pub(crate) fn in_another_language(mind: &mut Dice) -> String {
     let mut text = "## Benutzeranliegen\n- Der Benutzer möchte, dass die Aufgabe vollständig abgeschlossen wird.\n\n## Erledigte Arbeit\n".to_owned();
     for _ in 0..mind.between(3, 6) {

@@ -1,6 +1,7 @@
-//! The words of an answer: what the script or the persona says, counted, ended at its limit and signed.
+//! The content of an answer: the reply of the script or the persona, counted, cut at its limit and signed.
 
-use super::{Asked, Question, Simulator, Thinks, family};
+use super::Simulator;
+use crate::call::{Call, Question, ThinkingMode, family};
 use crate::dice::Dice;
 use crate::faults::Fault;
 use crate::persona;
@@ -13,26 +14,26 @@ impl Simulator {
     /// The reply in words, with ids and signatures.
     pub(super) fn written(
         &mut self,
-        asked: &Asked,
+        call: &Call,
         question: &Question,
         fault: Option<Fault>,
         is_summary: bool,
     ) -> Answer {
         let seed = self.options.seed;
         let mut dice = Dice::new(seed, "answer", &[&self.calls.to_le_bytes()]);
-        let id = match asked.wire {
+        let id = match call.wire {
             Wire::Anthropic => dice.id("msg_01", 22),
             Wire::OpenAiChat => dice.id("chatcmpl-", 29),
             Wire::OpenAiResponses => dice.id("resp_", 48).to_ascii_lowercase(),
         };
-        // What the model says hangs on what it was told, not on how many calls others made before.
-        let mut mind = Dice::new(seed, "reply", &[question.heard.last_words()]);
+        // The reply depends on the conversation, not on the number of earlier calls.
+        let mut mind = Dice::new(seed, "reply", &[question.briefing.last_words()]);
         let mut answer = Answer {
             id,
-            model: asked
+            model: call
                 .body
                 .string_field("model")
-                .unwrap_or_else(|| asked.model.id.clone()),
+                .unwrap_or_else(|| call.model.id.clone()),
             blocks: Vec::new(),
             stop: Stop::EndTurn,
             stop_sequence: None,
@@ -40,49 +41,54 @@ impl Simulator {
             thinking_tokens: 0,
         };
         if question.output_max == 0 {
-            // The cache is filled and nothing is said.
+            // The call only fills the cache.
             answer.stop = Stop::MaxTokens;
             return answer;
         }
-        if question.compacts {
-            let content = persona::compaction(&question.heard, fault, question.output_max);
-            self.compaction_block(asked, question, content, &mut answer);
+        if question.is_compaction {
+            let content = persona::compaction(&question.briefing, fault, question.output_max);
+            self.compaction_block(call, question, content, &mut answer);
             return answer;
         }
         let mut reply = match self.script.pop_front() {
             Some(reply) => reply,
-            None => persona::reply(&question.heard, is_summary, question.output_max, &mut mind),
+            None => persona::reply(
+                &question.briefing,
+                is_summary,
+                question.output_max,
+                &mut mind,
+            ),
         };
-        persona::spoil(&mut reply, fault, &question.heard, &mut mind);
+        persona::spoil(&mut reply, fault, &question.briefing, &mut mind);
         // With a budget every turn has to begin with thinking; otherwise the model decides.
-        let has_budget = asked
+        let has_budget = call
             .body
             .field("thinking")
             .is_some_and(|thinking| thinking.field("budget_tokens").is_some());
         if reply.thinking.is_none()
-            && question.thinks != Thinks::No
+            && question.thinks != ThinkingMode::Off
             && (has_budget || (!is_summary && mind.happens(0.8)))
         {
-            reply.thinking = Some(persona::thought(&question.heard, &mut mind));
+            reply.thinking = Some(persona::thought(&question.briefing, &mut mind));
         }
-        self.blocks(asked, question, reply, &mut dice, &mut answer);
+        self.blocks(call, question, reply, &mut dice, &mut answer);
         answer
     }
 
-    /// Counts the parts of a reply, ends it at its limit and signs what is hidden.
+    /// Counts the parts of a reply, cuts it at its limit and signs hidden parts.
     ///
-    /// Ids of calls are drawn anew for each answer, as its own id is: those of a conversation are never the same, also
-    /// where the earlier calls are not in the request any more.
+    /// Each answer draws new ids for its calls, as for itself: ids never repeat in a conversation, even if the request no
+    /// longer has the earlier calls.
     fn blocks(
         &self,
-        asked: &Asked,
+        call: &Call,
         question: &Question,
         reply: Reply,
         dice: &mut Dice,
         answer: &mut Answer,
     ) {
-        let scale = asked.scale;
-        let window = asked.model.window;
+        let scale = call.scale;
+        let window = call.model.window;
         let room = window.saturating_sub(question.prompt.tokens()).max(1);
         let (limit, at_limit) = if question.output_max <= room {
             (question.output_max, Stop::MaxTokens)
@@ -90,16 +96,16 @@ impl Simulator {
             (room, Stop::WindowExceeded)
         };
         answer.stop = reply.reason();
-        if question.thinks != Thinks::No
+        if question.thinks != ThinkingMode::Off
             && let Some(thinking) = &reply.thinking
         {
             let tokens = scale.text(thinking).min(limit);
             let text = match question.thinks {
-                Thinks::Shown => thinking.clone(),
-                Thinks::Hidden | Thinks::No => String::new(),
+                ThinkingMode::Shown => thinking.clone(),
+                ThinkingMode::Hidden | ThinkingMode::Off => String::new(),
             };
             let signature = self.signer.sign(
-                family(&asked.model),
+                family(&call.model),
                 &question.prefix,
                 &digest(&[text.as_bytes()]),
                 tokens,
@@ -112,7 +118,7 @@ impl Simulator {
             });
         }
         let mut taken = question.call_ids.clone();
-        taken.extend(question.heard.server_call_ids());
+        taken.extend(question.briefing.server_call_ids());
         for part in reply.parts {
             let left = limit.saturating_sub(answer.output_tokens);
             let content = match part {
@@ -144,7 +150,7 @@ impl Simulator {
                     continue;
                 }
                 ReplyPart::ToolCall { name, input } => AnswerContent::ToolCall {
-                    id: free_id(&mut taken, || match asked.wire {
+                    id: free_id(&mut taken, || match call.wire {
                         Wire::Anthropic => dice.id("toolu_01", 22),
                         Wire::OpenAiChat | Wire::OpenAiResponses => dice.id("call_", 24),
                     }),
@@ -157,7 +163,7 @@ impl Simulator {
                     input,
                 },
                 ReplyPart::WebSearchResult => AnswerContent::WebSearchResult {
-                    call_id: question.heard.open_server_call().unwrap_or_default(),
+                    call_id: question.briefing.open_server_call().unwrap_or_default(),
                 },
             };
             let tokens = match &content {
@@ -178,15 +184,15 @@ impl Simulator {
 
     fn compaction_block(
         &self,
-        asked: &Asked,
+        call: &Call,
         question: &Question,
         content: Option<String>,
         answer: &mut Answer,
     ) {
         let text = digest(&[content.as_deref().unwrap_or_default().as_bytes()]);
-        let tokens = content.as_ref().map_or(0, |text| asked.scale.text(text));
+        let tokens = content.as_ref().map_or(0, |text| call.scale.text(text));
         let (encrypted, signature) =
-            anthropic::seal(&self.signer, &question.heard.covered(), &text);
+            anthropic::seal(&self.signer, &question.briefing.covered(), &text);
         answer.stop = Stop::Compaction;
         answer.output_tokens = tokens;
         answer.blocks.push(AnswerBlock {
@@ -227,7 +233,7 @@ fn up_to_stop(mut text: String, sequences: &[String]) -> (String, Option<String>
     }
 }
 
-/// The part of a text that so many of its tokens make.
+/// The part of a text with this many of its tokens.
 fn share(text: &str, tokens: u64, of: u64) -> String {
     let bytes = text.len() as u64 * tokens / of.max(1);
     let end = text.floor_char_boundary(usize::try_from(bytes).unwrap_or(usize::MAX));

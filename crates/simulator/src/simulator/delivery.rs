@@ -5,12 +5,13 @@ use std::time::Duration;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
-use super::{Output, Simulator};
+use super::Simulator;
 use crate::api_error::{ApiError, Vendor};
+use crate::call::Output;
 use crate::dice::Dice;
 use crate::exchange::Exchange;
 use crate::faults::Fault;
-use crate::limits::{Left, RateLimits};
+use crate::limits::{RateLimits, Remaining};
 use crate::stream::{self, Pace};
 use crate::wire::anthropic;
 
@@ -110,7 +111,7 @@ pub(super) fn refused(error: &ApiError, vendor: Vendor, request_id: &str) -> Exc
     }
 }
 
-fn limit_headers(headers: &mut HeaderMap, vendor: Vendor, limits: &RateLimits, left: &Left) {
+fn limit_headers(headers: &mut HeaderMap, vendor: Vendor, limits: &RateLimits, left: &Remaining) {
     let whole = |number: f64| number.max(0.0) as u64;
     // Remaining tokens are told in thousands.
     let rounded = |number: f64| (whole(number) + 500) / 1000 * 1000;

@@ -1,4 +1,4 @@
-//! What was asked, what became of it and what it cost.
+//! The ledger: requests, their outcomes and costs.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ const LEDGER_MAX: usize = 1_000_000;
 /// One exchange of the ledger.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Recorded {
-    /// When the request came.
+pub struct LedgerEntry {
+    /// When the request arrived.
     pub at: Duration,
     /// Its path.
     pub path: String,
@@ -35,7 +35,7 @@ pub struct Recorded {
     pub cost: Option<Money>,
     /// What went wrong by the script.
     pub fault: Option<Fault>,
-    /// Whether it asked for a summary.
+    /// Whether it requested a summary.
     pub is_summary: bool,
     /// From the request to the last byte of the answer.
     pub took: Duration,
@@ -45,7 +45,7 @@ pub struct Recorded {
 
 /// What happened to a request, for the ledger.
 #[derive(Default)]
-pub(super) struct Noted {
+pub(super) struct Notes {
     pub(super) model: Option<String>,
     pub(super) fault: Option<Fault>,
     pub(super) is_summary: bool,
@@ -53,22 +53,22 @@ pub(super) struct Noted {
 }
 
 impl Simulator {
-    pub(super) fn record(&mut self, at: Duration, path: String, exchange: &Exchange, noted: Noted) {
+    pub(super) fn record(&mut self, at: Duration, path: String, exchange: &Exchange, notes: Notes) {
         let body = if self.options.keeps_bodies {
-            noted.body
+            notes.body
         } else {
             Bytes::new()
         };
         self.ledger_body_bytes += body.len();
-        self.ledger.push_back(Recorded {
+        self.ledger.push_back(LedgerEntry {
             at,
             path,
             status: exchange.status,
-            model: noted.model,
+            model: notes.model,
             usage: exchange.usage,
             cost: exchange.cost,
-            fault: noted.fault,
-            is_summary: noted.is_summary,
+            fault: notes.fault,
+            is_summary: notes.is_summary,
             took: exchange.finished_after(),
             body,
         });

@@ -1,4 +1,4 @@
-//! Refusals that have nothing to do with what stands in the body.
+//! Refusals that do not depend on the body.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(super) fn retrieved<'p>(method: &Method, path: &'p str) -> Option<&'p str> {
     rest.split('/').next().filter(|id| !id.is_empty())
 }
 
-/// Responses are kept as what comes before the next ones, not as what can be fetched.
+/// Responses are kept only to be continued; they cannot be fetched.
 pub(super) fn not_retrievable(id: &str) -> ApiError {
     ApiError::new(
         404,

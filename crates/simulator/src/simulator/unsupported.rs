@@ -1,4 +1,4 @@
-//! Settings of OpenAI that are legal and that the simulator does not follow: it says so, instead of answering as if they
+//! Legal settings of OpenAI that the simulator does not support: it refuses them, instead of answering as if they
 //! were not there.
 
 use throughline_transcript::json::Raw;

@@ -2,49 +2,46 @@
 
 mod answer;
 mod binding;
+mod rendering;
+mod thinking;
 
 use serde_json::{Value, json};
-use throughline_transcript::catalogue::TokenizerFamily;
 use throughline_transcript::json::{Kind, Raw};
 use throughline_transcript::wire::Wire;
 
 use crate::api_error::ApiError;
 use crate::cache::Breakpoints;
-use crate::persona::{Heard, Offer, ToolChoice};
-use crate::prompt::{Lifetime, Part, PartKind, Parts, Rendering, Role, lifetime};
-use crate::signature::Verdict;
-use crate::simulator::{Asked, PrefixMismatch, Question, Simulator, Thinks, family};
+use crate::call::{Call, Question, family};
+use crate::options::PrefixMismatch;
+use crate::persona::{Briefing, Offer, ToolChoice};
+use crate::prompt::{Lifetime, PartKind, PartStore, Parts};
+use crate::signature::Signer;
 
 pub(crate) use answer::{PING, counted, frame, output, pieces};
 pub(crate) use binding::seal;
 
 use binding::Binding;
+use rendering::rendered;
+use thinking::{BINDING_CONTROLS, BindingRules, Fate, strip_old_thinking, thinking_mode};
 
-const BINDING_CONTROLS: &str = "thinking-binding-controls-2026-08-01";
-
-/// A request, read.
-pub(crate) struct Read {
+/// A parsed request.
+pub(crate) struct ParsedCall {
     pub(crate) question: Question,
     streams: bool,
-    /// Thinking that was left out or let through; `None` where nobody asked.
+    /// Thinking that was dropped or let through; `None` unless the request wants the report.
     transformations: Option<Vec<Value>>,
-    /// What `diagnostics` is answered with.
+    /// Whether the answer has `diagnostics`.
     diagnoses: bool,
 }
 
-/// What happens to one thinking block.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    Kept,
-    Dropped,
-}
-
 pub(crate) fn read(
-    simulator: &mut Simulator,
-    asked: &Asked,
-    betas: Vec<String>,
-) -> Result<Read, ApiError> {
-    let body = &asked.body;
+    store: &mut PartStore,
+    signer: &Signer,
+    prefix_mismatch: PrefixMismatch,
+    call: &Call,
+    betas: &[&str],
+) -> Result<ParsedCall, ApiError> {
+    let body = &call.body;
     let [
         messages,
         system,
@@ -73,173 +70,63 @@ pub(crate) fn read(
     let tools = tools.filter(|tools| tools.kind() == Kind::Array);
     let tool_parts = tools
         .as_ref()
-        .map(|tools| simulator.parts.tools(tools, wire, asked.scale));
+        .map(|tools| store.tools(tools, wire, call.scale));
     let system_parts = system
         .as_ref()
-        .map(|system| simulator.parts.system(system, wire, asked.scale));
+        .map(|system| store.system(system, wire, call.scale));
     let messages: Vec<_> = messages
         .iter()
         .flat_map(Raw::array)
-        .map(|message| simulator.parts.message(&message, wire, asked.scale))
+        .map(|message| store.message(&message, wire, call.scale))
         .collect();
 
     let mut binding = Binding::new(tool_parts.as_deref(), system_parts.as_deref());
-    let has_controls = betas.iter().any(|beta| beta == BINDING_CONTROLS);
+    let has_controls = betas.contains(&BINDING_CONTROLS);
     let drops = has_controls
         && thinking
             .as_ref()
             .and_then(|thinking| thinking.field("block_binding"))
             .and_then(|control| control.string_field("prefix_mismatch_behavior"))
             .is_some_and(|behaviour| behaviour == "drop_block");
+    let rules = BindingRules {
+        has_controls,
+        drops,
+        // Mythos 5.1 records what does not match and lets it through.
+        allows: prefix_mismatch == PrefixMismatch::Allow || call.model.id == "claude-mythos-5-1",
+    };
     let mut transformations = Vec::new();
     let mut fates: Vec<Vec<Fate>> = Vec::with_capacity(messages.len());
     for (index, message) in messages.iter().enumerate() {
-        let verdicts = binding.message(message, &simulator.signer, family(&asked.model));
+        let verdicts = binding.message(message, signer, family(&call.model));
         let mut of_message = Vec::with_capacity(verdicts.len());
         for (at, verdict) in verdicts.into_iter().enumerate() {
             let path = format!("messages.{index}.content.{at}");
-            let mut report = |kind: &str, reason: &str| {
-                transformations.push(json!({"type": kind, "path": path, "reason": reason}));
-            };
-            of_message.push(match verdict {
-                None | Some(Verdict::Genuine) => Fate::Kept,
-                Some(Verdict::OtherModel) => {
-                    report("thinking_dropped", "model_binding_mismatch");
-                    Fate::Dropped
-                }
-                Some(Verdict::OtherPrefix) => {
-                    if asked.model.abilities.binds_thinking_to_prefix != Some(true) {
-                        Fate::Kept
-                    } else if drops {
-                        report("thinking_dropped", "prefix_binding_mismatch");
-                        Fate::Dropped
-                    } else if simulator.options().prefix_mismatch == PrefixMismatch::Allow
-                        // Mythos 5.1 records what does not match and lets it through.
-                        || asked.model.id == "claude-mythos-5-1"
-                    {
-                        report("thinking_mismatch_allowed", "prefix_binding_mismatch");
-                        Fate::Kept
-                    } else {
-                        return Err(bound_elsewhere(&path, has_controls));
-                    }
-                }
-                Some(Verdict::Forged) if is_compaction(message, at) => {
-                    return Err(ApiError::new(
-                        400,
-                        format!("{path}: the compaction block was changed since it was returned"),
-                    )
-                    .error_code("compaction_content_mismatch"));
-                }
-                Some(Verdict::Forged) => {
-                    return Err(ApiError::new(
-                        400,
-                        format!("{path}: Invalid `signature` in `thinking` block"),
-                    ));
-                }
-            });
+            let part = message.parts.get(at);
+            of_message.push(rules.fate(call, part, verdict, &path, &mut transformations)?);
         }
         fates.push(of_message);
     }
-    strip_old_thinking(asked, &messages, &mut fates);
+    strip_old_thinking(call, &messages, &mut fates);
 
-    let mut rendering =
-        Rendering::new(&[b"anthropic", &asked.credential, asked.model.id.as_bytes()]);
-    let mut last_cacheable = None;
-    let mut place = |rendering: &mut Rendering, part: &Part| {
-        rendering.place(part);
-        if !matches!(
-            part.kind,
-            PartKind::Thinking { .. } | PartKind::Text { is_blank: true }
-        ) {
-            last_cacheable = Some(rendering.places() - 1);
-        }
-    };
-    if let Some(parts) = tool_parts.as_ref().filter(|parts| !parts.parts.is_empty()) {
-        rendering.overhead(asked.scale.tools_overhead());
-        for part in &parts.parts {
-            if !matches!(part.kind, PartKind::DeferredTool) {
-                place(&mut rendering, part);
-            }
-        }
-    }
-    rendering.fold(&[b"system", &setting(body, "speed")]);
-    if let Some(parts) = system_parts
-        .as_ref()
-        .filter(|parts| !parts.parts.is_empty())
-    {
-        rendering.overhead(asked.scale.message_overhead());
-        for part in &parts.parts {
-            place(&mut rendering, part);
-        }
-    }
-    rendering.fold(
-        &message_settings(asked, &messages)
-            .iter()
-            .map(Vec::as_slice)
-            .collect::<Vec<_>>(),
+    let prompt = rendered(
+        call,
+        tool_parts.as_deref(),
+        system_parts.as_deref(),
+        &messages,
+        &fates,
     );
-    for (message, fates) in messages.iter().zip(&fates) {
-        rendering.fold(&[format!("{:?}", message.role).as_bytes()]);
-        rendering.overhead(asked.scale.message_overhead());
-        for (part, fate) in message.parts.iter().zip(fates) {
-            if *fate == Fate::Kept {
-                place(&mut rendering, part);
-            }
-        }
-    }
-    let automatic = body.field("cache_control");
-    if let (Some(lifetime), Some(at)) = (automatic.as_ref().and_then(lifetime), last_cacheable) {
-        rendering.mark_last(at, lifetime);
-    }
-    let prompt = rendering.finish();
-    let tokens = prompt.tokens();
-    let window = asked.model.input_max.unwrap_or(asked.model.window);
-    if tokens > window {
-        return Err(ApiError::new(
-            400,
-            format!("prompt is too long: {tokens} tokens > {window} maximum"),
-        ));
-    }
-    let output_max = body
-        .field("max_tokens")
-        .and_then(|raw| raw.as_u64())
-        .unwrap_or(0);
-    if tokens + output_max > asked.model.window && refuses_large_output(&asked.model.id) {
-        return Err(ApiError::new(
-            400,
-            format!(
-                "input length and `max_tokens` exceed context limit: {tokens} + {output_max} > {}, decrease input \
-                 length or `max_tokens` and try again",
-                asked.model.window
-            ),
-        ));
-    }
-
+    let output_max = checked_output_max(call, prompt.tokens())?;
     let format = output_config
         .and_then(|config| config.field("format"))
         .or_else(|| body.field("output_format"))
         .and_then(|format| format.field("schema"));
     let choice = body.field("tool_choice");
-    let heard = Heard::new(
+    let briefing = Briefing::new(
         body,
         wire,
         Offer {
             tools: tools.as_ref().map(offered).unwrap_or_default(),
-            choice: match choice
-                .as_ref()
-                .and_then(|choice| choice.string_field("type"))
-                .as_deref()
-            {
-                Some("none") => ToolChoice::Never,
-                Some("any") => ToolChoice::Always,
-                Some("tool") => ToolChoice::This(
-                    choice
-                        .as_ref()
-                        .and_then(|choice| choice.string_field("name"))
-                        .unwrap_or_default(),
-                ),
-                _ => ToolChoice::Free,
-            },
+            choice: tool_choice(choice.as_ref()),
             is_one_at_a_time: choice
                 .as_ref()
                 .and_then(|choice| choice.field("disable_parallel_tool_use"))
@@ -253,16 +140,16 @@ pub(crate) fn read(
     let question = Question {
         prompt,
         prefix: binding.prefix(),
-        heard,
+        briefing,
         breakpoints: Breakpoints::Implicit,
         lifetime: Lifetime::Short,
         output_max,
         stop_sequences: strings(body.field("stop_sequences")),
-        thinks: thinks(asked, thinking.as_ref()),
-        compacts: compaction.is_some_and(|compaction| compaction.kind() == Kind::Object),
+        thinks: thinking_mode(call, thinking.as_ref()),
+        is_compaction: compaction.is_some_and(|compaction| compaction.kind() == Kind::Object),
         call_ids: call_ids(&messages),
     };
-    Ok(Read {
+    Ok(ParsedCall {
         question,
         streams: body.field("stream").and_then(|raw| raw.as_bool()) == Some(true),
         transformations: has_controls.then_some(transformations),
@@ -270,109 +157,31 @@ pub(crate) fn read(
     })
 }
 
-fn is_compaction(message: &Parts, at: usize) -> bool {
-    message
-        .parts
-        .get(at)
-        .is_some_and(|part| matches!(part.kind, PartKind::Compaction(_)))
-}
-
-fn bound_elsewhere(path: &str, has_controls: bool) -> ApiError {
-    let hint = if has_controls {
-        String::new()
-    } else {
-        format!(" This needs the header `anthropic-beta: {BINDING_CONTROLS}`.")
-    };
-    ApiError::new(
-        400,
-        format!(
-            "{path}: Invalid `signature` in `thinking` block. The block is bound to a different conversation. Remove \
-             the block, or set `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\".{hint}"
-        ),
-    )
-}
-
-/// Models that keep only the last turn's thinking do not see what was thought before.
-fn strip_old_thinking(asked: &Asked, messages: &[std::sync::Arc<Parts>], fates: &mut [Vec<Fate>]) {
-    if asked.model.abilities.keeps_thinking_of_all_turns != Some(false) {
-        return;
+/// The largest output of the request, if prompt and output fit the window.
+fn checked_output_max(call: &Call, tokens: u64) -> Result<u64, ApiError> {
+    let window = call.model.input_max.unwrap_or(call.model.window);
+    if tokens > window {
+        return Err(ApiError::new(
+            400,
+            format!("prompt is too long: {tokens} tokens > {window} maximum"),
+        ));
     }
-    let turn = messages.iter().rposition(|message| {
-        message.role == Role::User
-            && !message
-                .parts
-                .iter()
-                .any(|part| matches!(part.kind, PartKind::ToolResult))
-    });
-    for (message, fates) in messages.iter().zip(fates).take(turn.unwrap_or(0)) {
-        for (part, fate) in message.parts.iter().zip(fates) {
-            if matches!(part.kind, PartKind::Thinking { .. }) {
-                *fate = Fate::Dropped;
-            }
-        }
+    let output_max = call
+        .body
+        .field("max_tokens")
+        .and_then(|raw| raw.as_u64())
+        .unwrap_or(0);
+    if tokens + output_max > call.model.window && refuses_large_output(&call.model.id) {
+        return Err(ApiError::new(
+            400,
+            format!(
+                "input length and `max_tokens` exceed context limit: {tokens} + {output_max} > {}, decrease input \
+                 length or `max_tokens` and try again",
+                call.model.window
+            ),
+        ));
     }
-}
-
-/// The settings that change how the messages are shown to the model, written in one way each.
-fn message_settings(asked: &Asked, messages: &[std::sync::Arc<Parts>]) -> Vec<Vec<u8>> {
-    let body = &asked.body;
-    let [choice, thinking, config, format] =
-        body.fields(["tool_choice", "thinking", "output_config", "output_format"]);
-    let field = |object: &Option<Raw>, name: &str| {
-        object
-            .as_ref()
-            .and_then(|object| object.field(name))
-            .map(|value| value.as_str().to_owned())
-            .unwrap_or_default()
-    };
-    let mut choice_type = field(&choice, "type");
-    if choice_type.is_empty() {
-        choice_type = "\"auto\"".to_owned();
-    }
-    let mut mode = field(&thinking, "type");
-    if mode.is_empty() {
-        mode = match asked.model.abilities.thinks_by_default {
-            Some(true) => "\"adaptive\"".to_owned(),
-            _ => "\"disabled\"".to_owned(),
-        };
-    }
-    let mut effort = field(&config, "effort");
-    if effort.is_empty() {
-        effort = format!(
-            "\"{}\"",
-            asked.model.default_effort.as_deref().unwrap_or("high")
-        );
-    }
-    let mut schema = field(&config, "format");
-    if schema.is_empty() {
-        schema = format.map_or_else(String::new, |format| format.as_str().to_owned());
-    }
-    let has_images = messages
-        .iter()
-        .flat_map(|message| &message.parts)
-        .any(|part| matches!(part.kind, PartKind::Image));
-    [
-        "messages".to_owned(),
-        choice_type,
-        field(&choice, "name"),
-        field(&choice, "disable_parallel_tool_use").replace("false", ""),
-        mode,
-        field(&thinking, "budget_tokens"),
-        effort,
-        schema,
-        field(&config, "task_budget"),
-        has_images.to_string(),
-    ]
-    .into_iter()
-    .map(String::into_bytes)
-    .collect()
-}
-
-fn setting(body: &Raw, name: &str) -> Vec<u8> {
-    match body.string_field(name) {
-        Some(value) if value != "standard" => value.into_bytes(),
-        _ => Vec::new(),
-    }
+    Ok(output_max)
 }
 
 /// Models before 4.5 refuse a `max_tokens` that does not fit into the window beside the input.
@@ -381,23 +190,17 @@ fn refuses_large_output(id: &str) -> bool {
         || matches!(id, "claude-opus-4" | "claude-opus-4-1" | "claude-sonnet-4")
 }
 
-fn thinks(asked: &Asked, thinking: Option<&Raw>) -> Thinks {
-    let mode = thinking.and_then(|thinking| thinking.string_field("type"));
-    let is_on = match mode.as_deref() {
-        Some("disabled") => false,
-        Some(_) => true,
-        None => asked.model.abilities.thinks_by_default == Some(true),
-    };
-    if !is_on {
-        return Thinks::No;
-    }
-    let display = thinking.and_then(|thinking| thinking.string_field("display"));
-    match display.as_deref() {
-        Some("omitted") => Thinks::Hidden,
-        Some(_) => Thinks::Shown,
-        // Since Opus 4.7 the text is withheld unless somebody asks for it.
-        None if asked.model.tokenizer == TokenizerFamily::Claude2 => Thinks::Hidden,
-        None => Thinks::Shown,
+fn tool_choice(choice: Option<&Raw>) -> ToolChoice {
+    let kind = choice.and_then(|choice| choice.string_field("type"));
+    match kind.as_deref() {
+        Some("none") => ToolChoice::Never,
+        Some("any") => ToolChoice::Always,
+        Some("tool") => ToolChoice::This(
+            choice
+                .and_then(|choice| choice.string_field("name"))
+                .unwrap_or_default(),
+        ),
+        _ => ToolChoice::Free,
     }
 }
 

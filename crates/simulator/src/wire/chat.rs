@@ -8,10 +8,10 @@ use throughline_transcript::wire::Wire;
 use super::anthropic::{call_ids, pieces, strings};
 use crate::api_error::ApiError;
 use crate::cache::Breakpoints;
-use crate::persona::{Heard, Offer, Tool, ToolChoice};
-use crate::prompt::{Lifetime, Rendering, digest};
+use crate::call::{Call, Output, Question, ThinkingMode, Turn};
+use crate::persona::{Briefing, Offer, Tool, ToolChoice};
+use crate::prompt::{Lifetime, PartStore, Rendering, digest};
 use crate::reply::{Answer, AnswerContent, Stop};
-use crate::simulator::{Asked, Output, Question, Simulator, Thinks, Turn};
 use crate::stream::Frame;
 
 /// When answers are said to be made, seconds since 1970 UTC: the start of the simulator's clock.
@@ -20,14 +20,14 @@ pub(crate) const EPOCH_S: u64 = 1_795_910_400;
 /// Most output when the request does not say, tokens.
 pub(crate) const OUTPUT_MAX_DEFAULT: u64 = 16_384;
 
-pub(crate) fn read(simulator: &mut Simulator, asked: &Asked) -> Result<Question, ApiError> {
-    let body = &asked.body;
+pub(crate) fn read(store: &mut PartStore, call: &Call) -> Result<Question, ApiError> {
+    let body = &call.body;
     let [messages, tools, format, choice] =
         body.fields(["messages", "tools", "response_format", "tool_choice"]);
     let tools = tools.filter(|tools| tools.kind() == Kind::Array);
-    let mut rendering = started(simulator, asked, tools.as_ref());
+    let mut rendering = started(store, call, tools.as_ref());
     rendering.fold(&[format.as_ref().map_or("", Raw::as_str).as_bytes()]);
-    if asked.model.cache.step_tokens <= 1 {
+    if call.model.cache.step_tokens <= 1 {
         for name in ["reasoning_effort", "verbosity", "service_tier"] {
             rendering.fold(&[body.string_field(name).unwrap_or_default().as_bytes()]);
         }
@@ -35,17 +35,13 @@ pub(crate) fn read(simulator: &mut Simulator, asked: &Asked) -> Result<Question,
     let messages: Vec<_> = messages
         .iter()
         .flat_map(Raw::array)
-        .map(|message| {
-            simulator
-                .parts
-                .message(&message, Wire::OpenAiChat, asked.scale)
-        })
+        .map(|message| store.message(&message, Wire::OpenAiChat, call.scale))
         .collect();
     for part in messages.iter().flat_map(|message| &message.parts) {
         rendering.place(part);
     }
     let prompt = rendering.finish();
-    check_window(asked, prompt.tokens(), "messages")?;
+    check_window(call, prompt.tokens(), "messages")?;
     let [most, old_most] = body.fields(["max_completion_tokens", "max_tokens"]);
     let format_kind = format
         .as_ref()
@@ -54,7 +50,7 @@ pub(crate) fn read(simulator: &mut Simulator, asked: &Asked) -> Result<Question,
         .as_ref()
         .and_then(|format| format.field("json_schema"))
         .and_then(|schema| schema.field("schema"));
-    let heard = Heard::new(
+    let briefing = Briefing::new(
         body,
         Wire::OpenAiChat,
         Offer {
@@ -80,7 +76,7 @@ pub(crate) fn read(simulator: &mut Simulator, asked: &Asked) -> Result<Question,
     Ok(Question {
         prompt,
         prefix: digest(&[]),
-        heard,
+        briefing,
         breakpoints,
         lifetime,
         output_max: most
@@ -89,29 +85,29 @@ pub(crate) fn read(simulator: &mut Simulator, asked: &Asked) -> Result<Question,
             .unwrap_or(OUTPUT_MAX_DEFAULT)
             .max(1),
         stop_sequences: stop,
-        thinks: reasons(asked, body.string_field("reasoning_effort").as_deref()),
-        compacts: false,
+        thinks: reasons(call, body.string_field("reasoning_effort").as_deref()),
+        is_compaction: false,
         call_ids: call_ids(&messages),
     })
 }
 
 /// A prompt with everything that comes before the messages on both wires of OpenAI.
-pub(crate) fn started(simulator: &mut Simulator, asked: &Asked, tools: Option<&Raw>) -> Rendering {
-    let key = asked.body.string_field("prompt_cache_key");
+pub(crate) fn started(store: &mut PartStore, call: &Call, tools: Option<&Raw>) -> Rendering {
+    let key = call.body.string_field("prompt_cache_key");
     let mut rendering = Rendering::new(&[
         b"openai",
-        &asked.credential,
-        asked.model.id.as_bytes(),
+        &call.credential,
+        call.model.id.as_bytes(),
         key.unwrap_or_default().as_bytes(),
     ]);
-    let cache = &asked.model.cache;
+    let cache = &call.model.cache;
     if cache.kind == CacheKind::Automatic {
         rendering = rendering.in_steps(cache.min_tokens.unwrap_or(1024), cache.step_tokens);
     }
     if let Some(tools) = tools {
-        let parts = simulator.parts.tools(tools, asked.wire, asked.scale);
+        let parts = store.tools(tools, call.wire, call.scale);
         if !parts.parts.is_empty() {
-            rendering.overhead(asked.scale.tools_overhead());
+            rendering.overhead(call.scale.tools_overhead());
         }
         for part in &parts.parts {
             rendering.place(part);
@@ -139,8 +135,8 @@ pub(crate) fn cache_options(body: &Raw) -> (Breakpoints, Lifetime) {
     (breakpoints, lifetime)
 }
 
-pub(crate) fn check_window(asked: &Asked, tokens: u64, param: &str) -> Result<(), ApiError> {
-    let window = asked.model.input_max.unwrap_or(asked.model.window);
+pub(crate) fn check_window(call: &Call, tokens: u64, param: &str) -> Result<(), ApiError> {
+    let window = call.model.input_max.unwrap_or(call.model.window);
     if tokens <= window {
         return Ok(());
     }
@@ -156,15 +152,15 @@ pub(crate) fn check_window(asked: &Asked, tokens: u64, param: &str) -> Result<()
 }
 
 /// Whether a model of OpenAI's reasons; the text is never shown.
-pub(crate) fn reasons(asked: &Asked, effort: Option<&str>) -> Thinks {
-    let id = asked.model.id.as_str();
+pub(crate) fn reasons(call: &Call, effort: Option<&str>) -> ThinkingMode {
+    let id = call.model.id.as_str();
     let is_reasoning = ["gpt-5", "gpt-6", "o1", "o3", "o4"]
         .iter()
         .any(|prefix| id.starts_with(prefix));
     match effort {
-        Some("none" | "minimal") => Thinks::No,
-        _ if is_reasoning => Thinks::Hidden,
-        _ => Thinks::No,
+        Some("none" | "minimal") => ThinkingMode::Off,
+        _ if is_reasoning => ThinkingMode::Hidden,
+        _ => ThinkingMode::Off,
     }
 }
 
@@ -215,10 +211,10 @@ pub(crate) fn is_one_at_a_time(body: &Raw) -> bool {
         == Some(false)
 }
 
-pub(crate) fn output(asked: &Asked, turn: Turn) -> Output {
-    let streams = asked.body.field("stream").and_then(|raw| raw.as_bool()) == Some(true);
+pub(crate) fn output(call: &Call, turn: Turn) -> Output {
+    let streams = call.body.field("stream").and_then(|raw| raw.as_bool()) == Some(true);
     if streams {
-        let frames = frames(asked, &turn);
+        let frames = frames(call, &turn);
         return Output::Stream(Box::new(turn), frames);
     }
     let answer = &turn.answer;
@@ -235,7 +231,7 @@ pub(crate) fn output(asked: &Asked, turn: Turn) -> Output {
         message["tool_calls"] = Value::Array(calls);
     }
     let completion = json!({
-        "id": answer.id, "object": "chat.completion", "created": EPOCH_S + asked.at.as_secs(), "model": answer.model,
+        "id": answer.id, "object": "chat.completion", "created": EPOCH_S + call.at.as_secs(), "model": answer.model,
         "choices": [{
             "index": 0, "message": message, "logprobs": null, "finish_reason": finish_reason(answer.stop),
         }],
@@ -282,9 +278,9 @@ fn usage(turn: &Turn) -> Value {
     })
 }
 
-fn frames(asked: &Asked, turn: &Turn) -> Vec<Frame> {
+fn frames(call: &Call, turn: &Turn) -> Vec<Frame> {
     let answer = &turn.answer;
-    let with_usage = asked
+    let with_usage = call
         .body
         .field("stream_options")
         .and_then(|options| options.field("include_usage"))
@@ -292,7 +288,7 @@ fn frames(asked: &Asked, turn: &Turn) -> Vec<Frame> {
         == Some(true);
     let chunk = |choices: Value, usage: Option<Value>| {
         let mut chunk = json!({
-            "id": answer.id, "object": "chat.completion.chunk", "created": EPOCH_S + asked.at.as_secs(),
+            "id": answer.id, "object": "chat.completion.chunk", "created": EPOCH_S + call.at.as_secs(),
             "model": answer.model, "service_tier": "default", "system_fingerprint": "fp_simulator",
             "choices": choices,
         });

@@ -3,11 +3,11 @@
 use throughline_transcript::message::{Block, Message, Role};
 
 use super::instruction::ends;
-use crate::persona::Heard;
+use crate::persona::Briefing;
 
 /// The conversation without the instruction. A message that carries a whole transcript is taken apart.
-pub(super) fn covered_messages(heard: &Heard) -> Vec<Message> {
-    let messages = heard.messages();
+pub(super) fn covered_messages(briefing: &Briefing) -> Vec<Message> {
+    let messages = briefing.messages();
     let (last, before) = match messages.split_last() {
         Some((last, before)) => (last, before),
         None => return Vec::new(),
@@ -18,7 +18,7 @@ pub(super) fn covered_messages(heard: &Heard) -> Vec<Message> {
         .count()
         > 1;
     if has_conversation {
-        let named = named_range(&ends(&heard.last_user_text())).unwrap_or(before.len());
+        let named = named_range(&ends(&briefing.last_user_text())).unwrap_or(before.len());
         let from = before.len().saturating_sub(named.max(1));
         return before.get(from..).unwrap_or_default().to_vec();
     }

@@ -267,7 +267,7 @@ pub(super) fn by_headings(
     text
 }
 
-/// Under which of our headings the content of another one stands.
+/// The heading of ours that has the content of another one.
 fn place(heading: &str) -> Heading {
     let lower = heading.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));

@@ -6,45 +6,45 @@ use throughline_memory::render::restoring::without_blocks;
 use throughline_transcript::json::Raw;
 use throughline_transcript::message::Role;
 
-use crate::persona::Heard;
+use crate::persona::Briefing;
 
 /// How much of the beginning and of the end of a message is read for an instruction, bytes.
 const INSTRUCTION_BYTES_MAX: usize = 6_000;
 
 /// Whether the last message, or the system prompt of a call made for it, asks for a summary of the conversation.
-pub(crate) fn is_asked_for(heard: &Heard) -> bool {
-    if heard
+pub(crate) fn is_asked_for(briefing: &Briefing) -> bool {
+    if briefing
         .messages()
         .last()
         .is_none_or(|last| last.role != Role::User)
     {
         return false;
     }
-    if heard.schema().is_some_and(is_memory_schema) {
+    if briefing.schema().is_some_and(is_memory_schema) {
         return true;
     }
-    let said = heard.last_user_text();
+    let said = briefing.last_user_text();
     if is_instruction(&ends(&without_blocks(&said))) {
         return true;
     }
     // A call of its own says in the system prompt what it is for.
-    let is_own_call = !heard.has_tools()
-        && heard
+    let is_own_call = !briefing.has_tools()
+        && briefing
             .messages()
             .iter()
             .filter(|message| message.role != Role::System)
             .count()
             <= 2;
-    is_own_call && is_instruction(&ends(&without_blocks(&heard.system_text())))
+    is_own_call && is_instruction(&ends(&without_blocks(&briefing.system_text())))
 }
 
 /// The words that ask for the memory.
-pub(super) fn instruction(heard: &Heard) -> String {
-    let said = heard.last_user_text();
-    if is_instruction(&ends(&without_blocks(&said))) && heard.messages().len() > 2 {
+pub(super) fn instruction(briefing: &Briefing) -> String {
+    let said = briefing.last_user_text();
+    if is_instruction(&ends(&without_blocks(&said))) && briefing.messages().len() > 2 {
         said
     } else {
-        format!("{}\n{said}", heard.system_text())
+        format!("{}\n{said}", briefing.system_text())
     }
 }
 

@@ -4,24 +4,24 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::Read;
+use super::ParsedCall;
+use crate::call::{Call, Output, Question, Turn};
 use crate::reply::{Answer, AnswerBlock, AnswerContent, Stop};
-use crate::simulator::{Asked, Output, Question, Turn};
 use crate::stream::Frame;
 
 /// What is sent while the model is silent.
 pub(crate) const PING: &str = "event: ping\ndata: {\"type\": \"ping\"}\n\n";
 
-/// About so many bytes of text stand in one delta: some four tokens.
+/// Bytes of text in one delta: about four tokens.
 const DELTA_BYTES: usize = 24;
 
 pub(crate) fn counted(question: &Question) -> Value {
     json!({"input_tokens": question.prompt.tokens()})
 }
 
-pub(crate) fn output(asked: &Asked, read: &Read, turn: Turn) -> Output {
+pub(crate) fn output(call: &Call, read: &ParsedCall, turn: Turn) -> Output {
     if read.streams {
-        let frames = frames(asked, read, &turn);
+        let frames = frames(call, read, &turn);
         Output::Stream(Box::new(turn), frames)
     } else {
         let message = message(read, &turn);
@@ -29,7 +29,7 @@ pub(crate) fn output(asked: &Asked, read: &Read, turn: Turn) -> Output {
     }
 }
 
-fn message(read: &Read, turn: &Turn) -> Value {
+fn message(read: &ParsedCall, turn: &Turn) -> Value {
     let answer = &turn.answer;
     let mut message = envelope(read, answer);
     if let Some(message) = message.as_object_mut() {
@@ -44,7 +44,7 @@ fn message(read: &Read, turn: &Turn) -> Value {
 }
 
 /// The message before it has content.
-fn envelope(read: &Read, answer: &Answer) -> Value {
+fn envelope(read: &ParsedCall, answer: &Answer) -> Value {
     let mut envelope = json!({
         "id": answer.id, "type": "message", "role": "assistant", "model": answer.model, "content": [],
         "stop_reason": null, "stop_sequence": null, "container": null,
@@ -148,7 +148,7 @@ pub(crate) fn frame(name: &str, data: &Value) -> String {
     format!("event: {name}\ndata: {data}\n\n")
 }
 
-fn frames(_asked: &Asked, read: &Read, turn: &Turn) -> Vec<Frame> {
+fn frames(_asked: &Call, read: &ParsedCall, turn: &Turn) -> Vec<Frame> {
     let answer = &turn.answer;
     let mut frames = Vec::new();
     let mut written = 0;

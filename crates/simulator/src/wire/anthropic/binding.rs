@@ -55,9 +55,9 @@ impl Binding {
                 PartKind::Compaction(block) => match (&block.encrypted, &block.signature) {
                     (Some(encrypted), Some(signature)) => {
                         match unseal(signer, encrypted, signature, &block.content) {
-                            // The block stands for the messages that it covers.
-                            Some(stands_for) => {
-                                covered = stands_for;
+                            // The block replaces the messages that it covers.
+                            Some(replaced) => {
+                                covered = replaced;
                                 Some(Verdict::Genuine)
                             }
                             None => Some(Verdict::Forged),

@@ -1,4 +1,4 @@
-//! How the provider behaves.
+//! Options of the simulated provider.
 
 use throughline_transcript::catalogue::Catalogue;
 
@@ -8,15 +8,15 @@ use crate::latency::Latency;
 use crate::limits::RateLimits;
 use crate::stream::Chunking;
 
-/// How the provider behaves.
+/// Options of the simulated provider.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// What all chance comes from.
+    /// Seed of everything random.
     pub seed: u64,
-    /// The models that it has.
+    /// Its models.
     pub catalogue: Catalogue,
-    /// A window for all of them, tokens, in place of their own: conversations become "too long" sooner.
+    /// One window for all models instead of their own, tokens: conversations become too long sooner.
     pub window: Option<u64>,
     /// How fast it is.
     pub latency: Latency,
@@ -24,25 +24,25 @@ pub struct Options {
     pub faults: Faults,
     /// Rate limits; `None` is no limit.
     pub limits: Option<RateLimits>,
-    /// The credentials that it takes.
+    /// The credentials that it accepts.
     pub keys: Keys,
-    /// How streams are cut.
+    /// How streams are split into chunks.
     pub chunking: Chunking,
-    /// What happens when thinking comes back after another prefix than it was bound to.
+    /// The reaction to thinking that returns after another prefix than its own.
     pub prefix_mismatch: PrefixMismatch,
-    /// What it counts for a thousand tokens of our own counter: other than 1000, estimates are wrong by that much.
+    /// Its count for a thousand tokens of our own counter. At other values than 1000, estimates are wrong by that much.
     pub tokens_permille: u32,
     /// Whether the ledger keeps request bodies.
     pub keeps_bodies: bool,
 }
 
-/// What happens when thinking comes back after another prefix than it was bound to, on models that bind it.
+/// The reaction to thinking that returns after another prefix than its own, on models that bind it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PrefixMismatch {
-    /// 400, as for accounts since 31 August 2026.
+    /// Refuse it with 400, as for accounts since 31 August 2026.
     #[default]
     Refuse,
-    /// It is let through and reported, as for older accounts.
+    /// Accept and report it, as for older accounts.
     Allow,
 }
 
