@@ -26,7 +26,7 @@ pub enum Change {
     },
     /// A memory version is added; its number must be one more than the newest.
     Memory(MemoryRow),
-    /// A memory version, or none, stands for the covered messages from now on.
+    /// From now on a memory version, or none, represents the covered messages.
     Adopt {
         /// The epoch that the caller believes to be the present one; 0 where nothing was adopted yet.
         expected_epoch: u64,

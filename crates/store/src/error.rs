@@ -173,7 +173,7 @@ pub enum ErrorKind {
     Busy,
     /// Nothing is there: give up or create it.
     NotFound,
-    /// Somebody else was quicker: read again, decide again.
+    /// Another writer was quicker: read again, decide again.
     Conflict,
     /// Make room.
     Full,

@@ -1,5 +1,5 @@
-//! The exclusive right to change something, over all processes: a lock that the system holds on an open file, and
-//! gives back when the process dies, however it dies.
+//! The exclusive right to change something, over all processes: a lock on an open file, which the system releases when
+//! the process dies.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::private;
 use crate::session::SessionId;
 
-/// How long one wait lasts before it is tried again. A lock that another process gives back tells nobody.
+/// How long one wait lasts before the next attempt: the release of a lock is not announced.
 const RETRY: Duration = Duration::from_millis(5);
 
 /// The right, until it is dropped.
@@ -20,9 +20,9 @@ pub(crate) struct Lease {
     path: PathBuf,
 }
 
-/// The right belongs to this process, if it said so.
+/// The process that has the right, if the file names it.
 #[derive(Debug)]
-pub(crate) struct Taken {
+pub(crate) struct Holder {
     pub(crate) pid: Option<u32>,
 }
 
@@ -33,22 +33,22 @@ impl Lease {
         id: &SessionId,
         wait: Duration,
     ) -> Result<Self, StoreError> {
-        let taken = Self::acquire(&folder.join(format!("{id}.lock")), wait).await?;
-        taken.map_err(|Taken { pid }| StoreError::Busy {
+        let lease = Self::acquire(&folder.join(format!("{id}.lock")), wait).await?;
+        lease.map_err(|Holder { pid }| StoreError::Busy {
             session: id.clone(),
             pid,
         })
     }
 
-    /// Takes the right that this file stands for, waiting at most so long.
+    /// Takes the lock of this file, waiting for it at most this long.
     pub(crate) async fn acquire(
         path: &Path,
         wait: Duration,
-    ) -> Result<Result<Self, Taken>, StoreError> {
+    ) -> Result<Result<Self, Holder>, StoreError> {
         let started = Instant::now();
         loop {
             match Self::attempt(path)? {
-                Err(taken) if started.elapsed() >= wait => return Ok(Err(taken)),
+                Err(holder) if started.elapsed() >= wait => return Ok(Err(holder)),
                 Err(_) => tokio::time::sleep(RETRY).await,
                 Ok(Some(lease)) => return Ok(Ok(lease)),
                 Ok(None) => {}
@@ -56,8 +56,8 @@ impl Lease {
         }
     }
 
-    /// `None` if the file was removed under our hands: the next attempt makes a new one.
-    fn attempt(path: &Path) -> io::Result<Result<Option<Self>, Taken>> {
+    /// `None` if the file was removed meanwhile: the next attempt creates another.
+    fn attempt(path: &Path) -> io::Result<Result<Option<Self>, Holder>> {
         if let Some(folder) = path.parent() {
             private::create_folder(folder)?;
         }
@@ -65,8 +65,8 @@ impl Lease {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Ok(Err(Taken {
-                    pid: said_pid(&mut file),
+                return Ok(Err(Holder {
+                    pid: written_pid(&mut file),
                 }));
             }
             Err(TryLockError::Error(error)) => return Err(error),
@@ -74,33 +74,33 @@ impl Lease {
         if !is_same_file(&file, path) {
             return Ok(Ok(None));
         }
-        // The number is only a help for people, so that a full disk does not keep anybody from writing.
-        let said = file
+        // The number only helps people: a full disk must not keep a writer out.
+        let written = file
             .set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| write!(file, "{}", std::process::id()));
-        drop(said);
+        drop(written);
         Ok(Ok(Some(Self {
             file,
             path: path.to_owned(),
         })))
     }
 
-    /// Ends the right and takes its file away.
+    /// Ends the right and removes its file.
     pub(crate) fn remove(self) {
-        // While the lock is held, so that no other can have taken it on this file. Where it stays, it does no harm.
+        // While the lock is held, so that no other process has it on this file. A file that stays does no harm.
         drop(fs::remove_file(&self.path));
         drop(self.file);
     }
 }
 
-fn said_pid(file: &mut File) -> Option<u32> {
+fn written_pid(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.take(16).read_to_string(&mut text).ok()?;
     text.parse().ok()
 }
 
-/// A lock on a file that has no name any more keeps nobody out.
+/// Whether the file still has this name: otherwise a lock on it excludes no other process.
 #[cfg(unix)]
 fn is_same_file(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;

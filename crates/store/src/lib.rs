@@ -34,6 +34,7 @@
 //! ```
 
 mod change;
+mod check;
 mod error;
 #[cfg(feature = "sqlite")]
 mod lease;

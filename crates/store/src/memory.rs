@@ -51,7 +51,7 @@ impl From<&MemoryRow> for MemoryInfo {
     }
 }
 
-/// Which memory stands for the covered messages from now on.
+/// Which memory represents the covered messages from now on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adoption {
     /// The epoch that begins; greater than the one before, or the same if only the state is another. The first adoption

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::change::{Change, Counts};
+use crate::check;
 use crate::error::{Invalid, StoreError};
-use crate::limits;
 use crate::memory::{Adoption, MemoryInfo, MemoryRow};
 use crate::message::{StoredMessage, SupersededMessage};
 use crate::search::{Hit, Place, Scope, Search, Words, in_order};
@@ -123,7 +123,7 @@ impl Record {
     }
 
     fn commit(&mut self, at_ms: i64, changes: Vec<Change>) -> Result<Counts, StoreError> {
-        limits::check_changes(&changes)?;
+        check::changes(&changes)?;
         let counts = self.counts.after(&changes)?;
         // From here on nothing can fail.
         for change in changes {
@@ -266,7 +266,7 @@ impl Record {
 #[async_trait]
 impl Store for MemoryStore {
     async fn create(&self, new: NewSession, changes: Vec<Change>) -> Result<Counts, StoreError> {
-        limits::check_session(&new)?;
+        check::session(&new)?;
         let mut shared = self.lock();
         if shared.sessions.contains_key(&new.id) {
             return Err(StoreError::Exists { session: new.id });

@@ -147,7 +147,7 @@ fn fold_char(c: char, folded: &mut String) {
     }
 }
 
-/// The text around the character that stands at this byte of the folded text.
+/// The text around the character at this byte of the folded text.
 fn snippet_at(text: &str, folded_at: usize) -> String {
     let mut folded = String::new();
     let at = text

@@ -24,9 +24,9 @@ use sqlx::sqlite::{Sqlite, SqlitePool};
 use tempfile::TempDir;
 
 use crate::change::{Change, Counts};
+use crate::check;
 use crate::error::{ErrorKind, StoreError};
 use crate::lease::Lease;
-use crate::limits;
 use crate::memory::{MemoryInfo, MemoryRow};
 use crate::message::{StoredMessage, SupersededMessage};
 use crate::search::{Hit, Search};
@@ -226,15 +226,15 @@ impl Inner {
     async fn begin(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
         self.writable()?;
         match self.writing.begin_with(BEGIN).await {
-            Err(sqlx::Error::InvalidSavePointStatement) => self.begin_anew().await,
+            Err(sqlx::Error::InvalidSavePointStatement) => self.begin_on_new_connection().await,
             begun => begun,
         }
         .map_err(|error| self.error(error))
     }
 
-    /// After some errors, a full disk among them, SQLite has ended the transaction by itself. The driver does not
-    /// notice, takes the connection to be inside of one for ever, and begins no other.
-    async fn begin_anew(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
+    /// SQLite itself ends the transaction after some errors, such as a full disk. The driver does not notice, and would
+    /// never begin another on the same connection.
+    async fn begin_on_new_connection(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
         self.writing.acquire().await?.close().await?;
         self.writing.begin_with(BEGIN).await
     }
@@ -249,8 +249,8 @@ struct Reading<'a> {
 #[async_trait]
 impl Store for SqliteStore {
     async fn create(&self, new: NewSession, changes: Vec<Change>) -> Result<Counts, StoreError> {
-        limits::check_session(&new)?;
-        limits::check_changes(&changes)?;
+        check::session(&new)?;
+        check::changes(&changes)?;
         let mut transaction = self.inner.begin().await?;
         let counts = write::create(&self.inner, &mut transaction, &new, &changes).await?;
         transaction
@@ -373,7 +373,7 @@ impl Store for SqliteStore {
 struct SqliteWriter {
     store: SqliteStore,
     id: SessionId,
-    /// How the last commit left the session: nobody else can change it meanwhile.
+    /// The session after the last commit. Only this writer can change it.
     known: Option<SessionRow>,
     _lease: Lease,
 }
@@ -385,7 +385,7 @@ impl Writer for SqliteWriter {
     }
 
     async fn commit(&mut self, at_ms: i64, changes: Vec<Change>) -> Result<Counts, StoreError> {
-        limits::check_changes(&changes)?;
+        check::changes(&changes)?;
         self.store.inner.writable()?;
         let known = self.known.take();
         let session = group::commit(&self.store.inner, &self.id, known, at_ms, changes).await?;

@@ -94,7 +94,7 @@ pub fn message(number: u64, text: &str) -> NewMessage {
     }
 }
 
-/// Adds a message with each of these texts behind so many messages.
+/// Appends a message with each of these texts to a session of `expected_count` messages.
 pub fn append(expected_count: u64, texts: &[&str]) -> Change {
     let messages = (expected_count..)
         .zip(texts)

@@ -1,5 +1,5 @@
-//! Carrying the write-ahead log into the database, beside the commits and not within one: whoever waits for a commit
-//! waits for no checkpoint.
+//! Carries the write-ahead log into the database beside the commits: a caller that waits for a commit never waits for a
+//! checkpoint.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use crate::change::Change;
 
-/// After so many bytes in the log it is carried over; SQLite's own number. Readers search the log, so it stays short.
+/// The log is carried over after this many bytes, SQLite's own number. Readers search the log, so it must stay short.
 const LOG_BYTES: u64 = 4 * 1024 * 1024;
 /// What even a small commit adds: a dozen pages.
 const COMMIT_BYTES: u64 = 12 * 4096;

@@ -48,7 +48,7 @@ const OPENING_WAIT: Duration = Duration::from_secs(60);
 /// A commit carries the log into the database itself only when this many pages wait (32 MB): long after it should have
 /// been done beside the commits.
 const LOG_PAGES_MAX: u64 = 8_192;
-/// The log is cut to this size when it begins anew.
+/// The log is cut to this size when SQLite starts it from the beginning.
 const LOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Statements that a connection keeps prepared. A batch of those that write takes about 100 KB.
 const STATEMENTS_KEPT: usize = 24;
@@ -79,8 +79,8 @@ async fn open_to_read(path: &Path, options: &SqliteStoreOptions) -> Result<Inner
     let connected = pool(READERS_MAX).connect_with(connect.clone()).await;
     let reading = match connected {
         Err(refused) if is_index_refused(&refused) && path.is_file() => {
-            // Readers want to write the index of the log. Without a log, nobody has the database open, and nobody can:
-            // it is read as it is. With one, both are read elsewhere, where there can be an index.
+            // Readers need to write the index of the log. Without a log, no process has the database open for writing,
+            // so it can be read as immutable. With one, copies of both are read, in a folder where an index can be written.
             if log_bytes(path) == 0 {
                 connect = connect.immutable(true);
             } else {

@@ -14,7 +14,7 @@ use crate::change::Change;
 use crate::error::StoreError;
 use crate::session::SessionId;
 
-/// How many commits go into one transaction at most: whoever comes next waits for all of them.
+/// The most commits in one transaction: the next commit waits for all of them.
 const GROUP_MAX: usize = 64;
 
 /// Those that wait.
@@ -24,7 +24,7 @@ pub(super) struct Commits(Mutex<Queue>);
 #[derive(Debug, Default)]
 struct Queue {
     waiting: Vec<Waiting>,
-    /// Whether somebody is at work on them.
+    /// Whether a task commits them.
     is_worked_on: bool,
 }
 
@@ -42,7 +42,7 @@ impl Commits {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds one. True if nobody is at work on them yet.
+    /// Adds a commit. True if no task works on the queue yet.
     fn add(&self, waiting: Waiting) -> bool {
         let mut queue = self.queue();
         queue.waiting.push(waiting);
@@ -117,12 +117,12 @@ async fn work(store: &Inner) {
 
 impl Waiting {
     fn tell(self, outcome: Result<SessionRow, StoreError>) {
-        // Nobody may be waiting any more.
+        // The caller may have stopped waiting.
         let _ = self.told.send(outcome);
     }
 }
 
-/// Lets others begin anew if the work is broken off because its runtime ends.
+/// Clears the queue if the work ends early because its runtime ends: the next caller starts again.
 struct BrokenOff<'a>(Option<&'a Commits>);
 
 impl Drop for BrokenOff<'_> {

@@ -24,7 +24,7 @@ impl Reserve {
         }
     }
 
-    /// Takes the room, where it is not taken already. Where it cannot be had, all goes on without it.
+    /// Reserves the room, unless it is reserved already. If there is none, the store works without it.
     pub(super) fn make(&self) {
         let known = self.path.metadata().map_or(0, |metadata| metadata.len());
         if known < RESERVE_BYTES as u64 && self.write().is_err() {

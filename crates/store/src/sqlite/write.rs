@@ -101,8 +101,8 @@ async fn parent_row(
     Ok(parent)
 }
 
-/// Writes one commit. Gives the session as it is afterwards; `known` is how the last commit left it, if nobody else can
-/// have changed it since.
+/// Writes one commit and returns the session after it. `known` is the session after the last commit, if no other writer
+/// can have changed it since.
 pub(super) async fn commit(
     store: &Inner,
     transaction: &mut Transaction<'static, Sqlite>,
@@ -155,8 +155,8 @@ pub(super) async fn found(
     })
 }
 
-/// Statements go to the connection's thread so many at a time. No more, so that there are few different batches: each is
-/// prepared once.
+/// Statements that go to the connection's thread at a time. A small number keeps the number of different batches small:
+/// each is prepared once.
 const BATCH_STATEMENTS: usize = 8;
 
 /// Statements that go to the connection's thread together, because each trip there costs as much as a statement.

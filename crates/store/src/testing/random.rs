@@ -47,7 +47,7 @@ enum Operation {
     Reopen,
 }
 
-/// A change, before it is known where the session stands.
+/// A change, before the counts of the session are known.
 #[derive(Debug, Clone)]
 enum Wish {
     Append {
@@ -138,7 +138,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// Does random things to stores and to models of them, so many times, and compares.
+/// Applies random operations to stores and to models of them in this many cases, and compares.
 ///
 /// # Panics
 /// When a store is not what its model is; with the operations that lead there.
