@@ -33,6 +33,7 @@ pub(crate) struct Config {
     pub(crate) credential: Option<CredentialPlace>,
     pub(crate) catalogue: Option<PathBuf>,
     pub(crate) data: Option<PathBuf>,
+    pub(crate) session_folder: Option<PathBuf>,
     pub(crate) window: Option<u64>,
     pub(crate) max_tokens: Option<u64>,
     pub(crate) mode: Option<Mode>,

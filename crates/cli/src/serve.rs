@@ -122,7 +122,7 @@ async fn attended(
 /// Does the work with a proxy whose sessions are in `data`, or where all sessions of the user are. The store is closed
 /// behind it.
 async fn with_proxy<T>(
-    config: Config,
+    mut config: Config,
     data: Option<&Path>,
     work: impl AsyncFnOnce(Proxy) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
@@ -131,6 +131,7 @@ async fn with_proxy<T>(
         Some(folder) => folder.to_owned(),
         None => of_user.data_folder()?,
     };
+    config.session_folder = config.session_folder.or(of_user.session_folder);
     // A killed process loses nothing; waiting for the disk would hold up requests.
     let mut options = SqliteStoreOptions::default();
     options.durability = Durability::ProcessKill;
@@ -188,6 +189,9 @@ fn apply(settings: &Proxying, config: &mut Config) -> Result<(), Failure> {
     config.phases |= settings.phases;
     if let Some(path) = &settings.catalogue {
         config.catalogue = Arc::new(model::catalogue(Some(path))?);
+    }
+    if settings.session_folder.is_some() {
+        config.session_folder.clone_from(&settings.session_folder);
     }
     if settings.one_tenant {
         config.tenants = Tenants::One;

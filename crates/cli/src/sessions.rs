@@ -36,7 +36,9 @@ pub(crate) fn run(arguments: &arguments::Sessions, console: &Console) -> Result<
                 Action::Show(arguments) => show::run(arguments, store, console).await,
                 Action::Search(arguments) => search(arguments, store, console).await,
                 Action::Export(arguments) => export::run(arguments, store).await,
-                Action::Delete(arguments) => remove::delete(arguments, store, console).await,
+                Action::Delete(arguments) => {
+                    remove::delete(arguments, &config, store, console).await
+                }
                 Action::Import(_) | Action::Gc(_) => Ok(()),
             }
         })

@@ -119,9 +119,9 @@ pub use settings::{
     CompactionSettings, CompactorChoice, Economy, EconomyRule, Fallback, Mode, Spending, Step,
     Triggers,
 };
-pub use version::{PIN, Version};
+pub use version::Version;
 pub use vocabulary::{
-    MemoryAdoption, Pin, Requester, Ticket, UpdateFailure, UpdateFailureClass, VersionOrigin,
+    MemoryAdoption, PIN, Pin, Requester, Ticket, UpdateFailure, UpdateFailureClass, VersionOrigin,
 };
 
 /// Tests the example of the README.

@@ -11,7 +11,7 @@ use throughline_transcript::message::Message;
 
 use crate::live::Facts;
 use crate::settings::CompactionSettings;
-use crate::vocabulary::{MemoryAdoption, Pin, VersionOrigin};
+use crate::vocabulary::{MemoryAdoption, PIN, Pin, VersionOrigin};
 
 /// One immutable state of the memory.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,7 +131,7 @@ impl Ledger<'_> {
         origin: VersionOrigin,
         settings: &CompactionSettings,
     ) -> Option<Version> {
-        let pinned: Vec<String> = self.pins.iter().map(pin_id).collect();
+        let pinned: Vec<String> = self.pins.iter().map(Pin::item_id).collect();
         let is_let_go = |id: &str| id.starts_with(PIN) && !pinned.iter().any(|pin| pin == id);
         let mut missing = self.missing(memory, &is_let_go);
         let has_let_go = memory.items.iter().any(|item| is_let_go(&item.id));
@@ -196,17 +196,9 @@ fn with_items(mut memory: Memory, items: Vec<Item>) -> Memory {
     memory
 }
 
-/// What ids of pinned facts begin with: they are the only items of the ledger that can be taken out again.
-pub const PIN: &str = "pin-";
-
-fn pin_id(pin: &Pin) -> String {
-    let id = Item::id_for(Section::Corrections, pin.message, &pin.text);
-    format!("{PIN}{id}")
-}
-
 fn pinned_item(pin: &Pin) -> Item {
     Item {
-        id: pin_id(pin),
+        id: pin.item_id(),
         entry: Entry::Correction {
             text: pin.text.clone(),
         },

@@ -1,5 +1,6 @@
 //! Small types that inputs, outputs, events and versions share. This module imports none of them.
 
+use throughline_memory::document::{Item, Section};
 use throughline_memory::summarise;
 
 /// The id of one order, unique over the life of an engine.
@@ -66,6 +67,18 @@ pub struct Pin {
     /// Index of the message that it comes from; the number of messages so far for one that comes from no message.
     pub message: usize,
 }
+
+impl Pin {
+    /// Id of the item that holds the pinned text in a memory.
+    #[must_use]
+    pub fn item_id(&self) -> String {
+        let id = Item::id_for(Section::Corrections, self.message, &self.text);
+        format!("{PIN}{id}")
+    }
+}
+
+/// What ids of pinned facts begin with: they are the only items of the ledger that can be taken out again.
+pub const PIN: &str = "pin-";
 
 /// The memory that requests use. One of the same epoch as the one before differs in `at_messages` only.
 #[derive(Clone, Debug, PartialEq, Eq)]

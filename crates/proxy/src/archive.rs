@@ -7,14 +7,16 @@
 mod queue;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use throughline::core::PendingChange;
+use throughline::folder::Folder;
 use throughline_engine::Time;
-use throughline_store::{Change, NewSession, SessionId, Store, StoreError, Writer};
+use throughline_store::{Change, Counts, NewSession, SessionId, Store, StoreError, Writer};
 use tokio::sync::oneshot;
 
 use self::queue::Queue;
@@ -27,6 +29,38 @@ const ASIDE_BYTES: usize = 64 * 1024;
 pub(crate) struct Archive {
     jobs: Arc<Queue>,
     state: Arc<State>,
+    folders: Arc<Folders>,
+}
+
+/// The folders of the sessions that can be written, if sessions have folders.
+#[derive(Default)]
+struct Folders {
+    root: Option<PathBuf>,
+    open: Mutex<HashMap<SessionId, Folder>>,
+}
+
+impl Folders {
+    /// The folder of a session: one for the task and the tracked session.
+    fn of(&self, id: &SessionId) -> Option<Folder> {
+        let root = self.root.as_ref()?;
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = open
+            .entry(id.clone())
+            .or_insert_with(|| Folder::new(root.join(id.as_str())));
+        Some(folder.clone())
+    }
+
+    fn close(&self, id: &SessionId) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.remove(id);
+    }
+
+    /// Brings the folder of a session up to date.
+    async fn follow(&self, store: &dyn Store, id: &SessionId, counts: Counts) {
+        if let Some(folder) = self.of(id) {
+            folder.log_failure(id, folder.follow(store, id, counts).await);
+        }
+    }
 }
 
 #[derive(Default)]
@@ -71,11 +105,36 @@ struct Open {
 
 impl Archive {
     /// An archive in this store, and the task that does its work until every handle is gone.
-    pub(crate) fn new(store: Arc<dyn Store>) -> (Self, impl Future<Output = ()> + Send) {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        session_folder: Option<PathBuf>,
+    ) -> (Self, impl Future<Output = ()> + Send) {
         let (jobs, inbox) = queue::new();
         let state = Arc::new(State::default());
-        let work = work(store, inbox, Arc::clone(&state));
-        (Self { jobs, state }, work)
+        let folders = Arc::new(Folders {
+            root: session_folder,
+            open: Mutex::default(),
+        });
+        let work = work(store, inbox, Arc::clone(&state), Arc::clone(&folders));
+        let archive = Self {
+            jobs,
+            state,
+            folders,
+        };
+        (archive, work)
+    }
+
+    /// The folder of a session, if sessions have folders.
+    pub(crate) fn folder(&self, id: &SessionId) -> Option<Folder> {
+        self.folders.of(id)
+    }
+
+    /// Removes the files of a session that is deleted.
+    pub(crate) fn remove_folder(&self, id: &SessionId) {
+        if let Some(folder) = self.folders.of(id) {
+            folder.log_failure(id, folder.remove());
+            self.folders.close(id);
+        }
     }
 
     /// A session begins.
@@ -151,10 +210,16 @@ impl Archive {
     }
 }
 
-async fn work(store: Arc<dyn Store>, inbox: queue::Inbox, state: Arc<State>) {
+async fn work(
+    store: Arc<dyn Store>,
+    inbox: queue::Inbox,
+    state: Arc<State>,
+    folders: Arc<Folders>,
+) {
     let mut work = Work {
         store,
         state,
+        folders,
         sessions: HashMap::new(),
         waiting: Vec::new(),
     };
@@ -169,6 +234,7 @@ async fn work(store: Arc<dyn Store>, inbox: queue::Inbox, state: Arc<State>) {
 struct Work {
     store: Arc<dyn Store>,
     state: Arc<State>,
+    folders: Arc<Folders>,
     sessions: HashMap<SessionId, Open>,
     /// What is to be committed, a session at a time.
     waiting: Vec<Waiting>,
@@ -234,6 +300,7 @@ impl Work {
             }
             Job::Close(id, answer) => {
                 self.sessions.remove(&id);
+                self.folders.close(&id);
                 if let Some(answer) = answer {
                     let _ = answer.send(());
                 }
@@ -259,7 +326,12 @@ impl Work {
             };
             self.state.commits.fetch_add(1, Ordering::Relaxed);
             match done.writer {
-                Ok(writer) => open.writer = Some(writer),
+                Ok((writer, counts)) => {
+                    open.writer = Some(writer);
+                    self.folders
+                        .follow(self.store.as_ref(), &done.id, counts)
+                        .await;
+                }
                 Err(error) => {
                     self.state.failures.fetch_add(1, Ordering::Relaxed);
                     if let Some(error) = error {
@@ -276,7 +348,7 @@ struct Done {
     bytes: usize,
     /// The right to write, if it is still good for something. Otherwise nothing more of the session is stored: what is
     /// there is whole, and the next request brings what is missing.
-    writer: Result<Box<dyn Writer>, Option<StoreError>>,
+    writer: Result<(Box<dyn Writer>, Counts), Option<StoreError>>,
 }
 
 async fn commit(writer: Option<Box<dyn Writer>>, waiting: Waiting) -> Done {
@@ -291,7 +363,7 @@ async fn commit(writer: Option<Box<dyn Writer>>, waiting: Waiting) -> Done {
         Some(mut writer) => {
             let changes = made(changes, bytes).await;
             let committed = writer.commit(at.ms(), changes).await;
-            committed.map(|_| writer).map_err(Some)
+            committed.map(|counts| (writer, counts)).map_err(Some)
         }
     };
     Done { id, bytes, writer }

@@ -1,5 +1,6 @@
 //! The configuration of a proxy.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +40,8 @@ pub struct Config {
     pub token: Option<Credential>,
     /// How much of everything there may be.
     pub limits: Limits,
+    /// Where each session gets a folder with its transcript and its memory, for people to read and edit.
+    pub session_folder: Option<PathBuf>,
     /// Windows, prices and abilities of models.
     pub catalogue: Arc<Catalogue>,
     /// Makes drafts; another one for tests.
@@ -60,6 +63,7 @@ impl Default for Config {
             tenants: Tenants::ByCredential,
             token: None,
             limits: Limits::default(),
+            session_folder: None,
             catalogue: Arc::new(Catalogue::embedded().clone()),
             draft,
         }

@@ -57,7 +57,7 @@ impl Proxy {
         transport: Arc<dyn Transport>,
     ) -> Result<Self, StoreError> {
         let tasks = TaskTracker::new();
-        let (archive, work) = Archive::new(Arc::clone(&store));
+        let (archive, work) = Archive::new(Arc::clone(&store), config.session_folder.clone());
         tasks.spawn(work);
         // The first request does not wait for it.
         tasks.spawn_blocking(core::warm_up);

@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::HeaderMap;
 use throughline::core::{Core, Effects};
-use throughline_engine::Plan;
+use throughline::folder::Folder;
+use throughline_engine::{Plan, Time};
 use throughline_store::SessionId;
 use throughline_transcript::json::Raw;
 use throughline_transcript::wire::Wire;
@@ -32,6 +33,8 @@ pub(crate) struct Tracked {
     shared: Arc<Shared>,
     account: Arc<Account>,
     health: Health,
+    /// Files for people that follow the session.
+    folder: Option<Folder>,
     state: Mutex<State>,
 }
 
@@ -81,11 +84,13 @@ pub(crate) struct SessionParts {
 impl Tracked {
     pub(crate) fn new(shared: Arc<Shared>, begun: SessionParts) -> Arc<Self> {
         let account = shared.accounts.of(begun.tenant);
+        let folder = shared.archive.folder(&begun.id);
         Arc::new(Self {
             id: begun.id,
             shared,
             account,
             health: begun.health,
+            folder,
             state: Mutex::new(State {
                 wire: begun.wire,
                 core: begun.core,
@@ -100,6 +105,17 @@ impl Tracked {
                 has_swapped: false,
             }),
         })
+    }
+
+    /// Takes in what a person changed in the memory file.
+    fn take_hand_edit(&self, state: &mut State, at: Time) -> Effects {
+        let Some(folder) = &self.folder else {
+            return Effects::default();
+        };
+        match folder.log_failure(&self.id, folder.hand_edit()).flatten() {
+            Some(edit) => state.core.apply_hand_edit(at, &edit),
+            None => Effects::default(),
+        }
     }
 
     /// Does what follows from how it began.

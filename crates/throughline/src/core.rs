@@ -450,19 +450,21 @@ impl Core {
         (self.engine.status().epoch != epoch, effects)
     }
 
-    /// Takes in what a person changed in the file of the memory: it replaces the memory in the requests.
-    pub fn hand_edit(&mut self, now: Time, edit: &HandEdit) -> Effects {
+    /// Swaps in the present memory with what a person changed in its file, if that fits the session.
+    pub fn apply_hand_edit(&mut self, now: Time, edit: &HandEdit) -> Effects {
         let mut effects = Effects::default();
         for id in edit.unpinned(self.engine.pins()) {
             effects.extend(self.unpin(now, &id));
         }
         let none = no_memory();
-        let present = self
-            .engine
-            .memory()
-            .map_or(&none, |version| &version.memory);
-        let memory = edit.apply(present, self.engine.newest_version() + 1);
-        effects.extend(self.set_memory(now, memory).1);
+        let present = self.engine.memory();
+        let present = present.map_or(&none, |version| &version.memory);
+        let edited = edit.apply(present, self.engine.newest_version() + 1);
+        let (fits, swapped) = self.set_memory(now, edited);
+        if !fits {
+            tracing::warn!("the edited memory file does not fit the session, and is not used");
+        }
+        effects.extend(swapped);
         effects
     }
 

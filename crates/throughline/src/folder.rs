@@ -15,11 +15,13 @@ mod edit;
 mod files;
 mod transcript;
 
+use std::collections::HashSet;
+use std::error::Error;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use throughline_engine::VersionOrigin;
@@ -31,6 +33,8 @@ pub use self::edit::HandEdit;
 
 const MEMORY: &str = "session-memory.md";
 const BASE: &str = ".session-memory.json";
+/// How long a file that looks half written is left alone: an editor empties it before it writes the new text.
+const WRITING: Duration = Duration::from_secs(2);
 
 /// The folder of a session. Clones share it.
 #[derive(Clone, Debug)]
@@ -50,6 +54,8 @@ struct State {
     seen: Option<Stamp>,
     /// The edited text that was last given to the session.
     handed_over: Option<String>,
+    /// Failures that were logged.
+    logged: HashSet<String>,
 }
 
 /// What the memory file was written from.
@@ -67,6 +73,29 @@ struct Base {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp(Option<SystemTime>, u64);
 
+impl Stamp {
+    /// Whether the file may be in the middle of being written.
+    fn is_fresh(self) -> bool {
+        let age = self.0.map(|at| match at.elapsed() {
+            Ok(age) => age,
+            // The file is on a machine whose clock is ahead.
+            Err(ahead) => ahead.duration(),
+        });
+        age.is_some_and(|age| age < WRITING)
+    }
+}
+
+/// What is in the memory file.
+enum Contents {
+    /// The memory that was written, or nothing.
+    Unchanged,
+    /// Perhaps half of what an editor is writing.
+    Unfinished,
+    /// No text, or one without any heading of a memory.
+    Unreadable,
+    Edited(HandEdit),
+}
+
 /// The files of a session cannot be read or written. The session itself is not affected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -77,10 +106,13 @@ pub enum FolderError {
     /// The store.
     #[error("the session cannot be read for its folder")]
     Store(#[from] StoreError),
+    /// The memory file was replaced by something else. It is left as it is.
+    #[error("session-memory.md has none of the headings of a memory: correct it, or delete it")]
+    Unreadable,
 }
 
 impl Folder {
-    /// The folder at this path. It is made when there is something to write.
+    /// The folder at this path. The first write creates it.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into().into(),
@@ -88,7 +120,7 @@ impl Folder {
         }
     }
 
-    /// Brings the files up to date with what is stored: to be called after each commit, by one task at a time.
+    /// Brings the files up to date with what is stored. Call it after each commit, from one task at a time.
     ///
     /// # Errors
     /// [`FolderError`]; the next call tries again.
@@ -110,8 +142,9 @@ impl Folder {
                 _ => store.load(id).await?.memory,
             };
             let mut state = self.state();
-            self.write_memory(&mut state, memory.as_ref())?;
-            state.epoch = Some(counts.epoch);
+            if self.write_memory(&mut state, memory.as_ref())? {
+                state.epoch = Some(counts.epoch);
+            }
         }
         Ok(())
     }
@@ -120,23 +153,57 @@ impl Folder {
     /// where nothing has changed.
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// If the file cannot be read, or is no memory.
     pub fn hand_edit(&self) -> Result<Option<HandEdit>, FolderError> {
         let mut state = self.state();
-        let stamp = self.stamp();
-        if stamp.is_none() || stamp == state.seen {
-            return Ok(None);
-        }
-        let Some(text) = files::read(&self.path.join(MEMORY))? else {
+        let Some(stamp) = self.stamp() else {
             return Ok(None);
         };
-        let base = self.base(&mut state)?;
-        let edit = base.edit(&text);
-        state.seen = stamp;
-        if edit.is_some() {
-            state.handed_over = Some(text);
+        if state.seen == Some(stamp) {
+            return Ok(None);
         }
-        Ok(edit)
+        let Some(bytes) = files::read_bytes(&self.path.join(MEMORY))? else {
+            return Ok(None);
+        };
+        let contents = self.base(&mut state)?.contents(&bytes, stamp.is_fresh());
+        if !matches!(contents, Contents::Unfinished) {
+            state.seen = Some(stamp);
+        }
+        match contents {
+            Contents::Unchanged | Contents::Unfinished => Ok(None),
+            Contents::Unreadable => Err(FolderError::Unreadable),
+            Contents::Edited(edit) => {
+                state.handed_over = String::from_utf8(bytes).ok();
+                Ok(Some(edit))
+            }
+        }
+    }
+
+    /// Logs a failure the first time that it occurs. The files must not stop the session.
+    pub fn log_failure<T>(&self, session: &SessionId, result: Result<T, FolderError>) -> Option<T> {
+        let error = match result {
+            Ok(value) => return Some(value),
+            Err(error) => error,
+        };
+        let reason = error.source().map(ToString::to_string).unwrap_or_default();
+        if self.state().logged.insert(format!("{error}: {reason}")) {
+            let folder = self.path.display();
+            tracing::warn!(%session, %folder, %error, reason, "the files of a session are not up to date");
+        }
+        None
+    }
+
+    /// Removes the files of the session, and the folder if nothing else is in it.
+    ///
+    /// # Errors
+    /// If a file cannot be removed.
+    pub fn remove(&self) -> Result<(), FolderError> {
+        for name in [MEMORY, BASE, transcript::TRANSCRIPT, transcript::SUPERSEDED] {
+            files::remove(&self.path.join(name))?;
+        }
+        // What else a person put there is not ours.
+        let _ = fs::remove_dir(&self.path);
+        Ok(())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -161,23 +228,33 @@ impl Folder {
         Ok(base)
     }
 
-    /// Writes the memory, unless the file has changes that this memory does not have.
-    fn write_memory(&self, state: &mut State, row: Option<&MemoryRow>) -> io::Result<()> {
+    /// Writes the memory, unless the file has changes that this memory does not have. Says whether it is done with this
+    /// memory.
+    fn write_memory(&self, state: &mut State, row: Option<&MemoryRow>) -> io::Result<bool> {
         let path = self.path.join(MEMORY);
         let text = row.map_or("", |row| &row.markdown);
         let base = self.base(state)?;
-        let present = files::read(&path)?;
-        if let Some(present) = &present
-            && let Some(edit) = base.edit(present)
-        {
-            let is_given = row.is_some_and(|row| row.origin == VersionOrigin::Given.name());
-            let is_handed_over = state.handed_over.as_ref() == Some(present);
-            let memory = row.and_then(|row| Memory::from_json(&row.json).ok());
-            let has_edit = memory.is_some_and(|memory| edit.apply(&memory, 0) == memory);
-            if !(has_edit || is_given && is_handed_over) {
-                // It is looked at again before the next request.
-                state.seen = None;
-                return Ok(());
+        let is_fresh = self.stamp().is_some_and(Stamp::is_fresh);
+        let present = files::read_bytes(&path)?;
+        let contents = match &present {
+            Some(present) => base.contents(present, is_fresh),
+            None => Contents::Unchanged,
+        };
+        let present = present.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        match contents {
+            Contents::Unchanged => {}
+            Contents::Unfinished => return Ok(false),
+            Contents::Unreadable => return Ok(true),
+            Contents::Edited(edit) => {
+                let is_given = row.is_some_and(|row| row.origin == VersionOrigin::Given.name());
+                let is_handed_over = state.handed_over == present;
+                let memory = row.and_then(|row| Memory::from_json(&row.json).ok());
+                let has_edit = memory.is_some_and(|memory| edit.apply(&memory, 0) == memory);
+                if !(has_edit || is_given && is_handed_over) {
+                    // It is looked at again before the next request.
+                    state.seen = None;
+                    return Ok(true);
+                }
             }
         }
         let mut base = Base {
@@ -196,7 +273,7 @@ impl Folder {
         state.base = Some(base);
         state.seen = self.stamp();
         state.handed_over = None;
-        Ok(())
+        Ok(true)
     }
 
     fn write_base(&self, base: &Base) -> io::Result<()> {
@@ -206,14 +283,33 @@ impl Folder {
 }
 
 impl Base {
-    /// What a person has changed to get this text. An empty file is one that an editor is about to write.
-    fn edit(&self, text: &str) -> Option<HandEdit> {
-        if text == self.text || text == self.replaced || text.trim().is_empty() {
-            return None;
+    /// What the bytes of the memory file are.
+    fn contents(&self, bytes: &[u8], is_fresh: bool) -> Contents {
+        let odd = |otherwise| match is_fresh {
+            true => Contents::Unfinished,
+            false => otherwise,
+        };
+        let Ok(text) = std::str::from_utf8(bytes) else {
+            return odd(Contents::Unreadable);
+        };
+        if text.trim().is_empty() && !self.text.is_empty() {
+            return odd(Contents::Unchanged);
+        }
+        if text == self.text || text == self.replaced {
+            return Contents::Unchanged;
+        }
+        if !self.text.is_empty() && !edit::has_heading(text) {
+            return odd(Contents::Unreadable);
         }
         let memory = Memory::from_json(&self.memory).unwrap_or_else(|_| no_memory());
-        let edit = HandEdit::between(&memory, &self.text, text);
-        (!edit.is_empty()).then_some(edit)
+        let (edit, has_last) = HandEdit::between(&memory, &self.text, text);
+        if edit.is_empty() {
+            Contents::Unchanged
+        } else if has_last && text.ends_with('\n') {
+            Contents::Edited(edit)
+        } else {
+            odd(Contents::Edited(edit))
+        }
     }
 }
 

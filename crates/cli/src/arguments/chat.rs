@@ -61,6 +61,10 @@ pub(crate) struct Chat {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) tools: Vec<String>,
 
+    /// Folder for files of this session: its transcript, and its memory to read and edit
+    #[arg(long, value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
+
     /// Folder that the tools for files and commands work in
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,

@@ -80,6 +80,12 @@ pub(crate) struct Proxying {
     #[arg(long, value_name = "FILE")]
     pub(crate) catalogue: Option<PathBuf>,
 
+    /// Folder for files of each session: its transcript, and its memory to read and edit [default: none]
+    ///
+    /// Each session has a folder in it. An edit of session-memory.md is in the session's next request.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) session_folder: Option<PathBuf>,
+
     /// Treat all credentials as one person's: a conversation may change its key
     #[arg(long)]
     pub(crate) one_tenant: bool,

@@ -369,6 +369,11 @@ impl<'a> Talk<'a> {
         if let Some(tokens) = self.connection.answer_tokens() {
             session = session.max_tokens(tokens);
         }
+        if let Some(folder) = &self.arguments.folder {
+            session = session.folder(folder);
+        } else if let Some(root) = &self.config.session_folder {
+            session = session.folder_in(root);
+        }
         let session = self.config.apply(session);
         match &self.memories {
             Some(memories) => session.compactor(memories.clone()),

@@ -166,6 +166,16 @@ pub(crate) static KEYS: &[Key] = &[
         set: |config, value, context| values::path(value, context).map(|it| config.data = Some(it)),
     },
     Key {
+        name: "session_folder",
+        takes: Takes::Path,
+        default: "none",
+        about: "Folder for files of each session: its transcript, and its memory to read and edit",
+        example: r#""~/sessions""#,
+        set: |config, value, context| {
+            values::path(value, context).map(|it| config.session_folder = Some(it))
+        },
+    },
+    Key {
         name: "store",
         takes: Takes::OneOf(&["sqlite"]),
         default: "sqlite",

@@ -3,17 +3,19 @@
 use std::io::{self, BufRead, IsTerminal};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use throughline::store::{ErrorKind, SessionInfo, Store};
+use throughline::folder::Folder;
+use throughline::store::{ErrorKind, SessionId, SessionInfo, Store};
 
 use super::archive::{self, shortened_ids};
 use crate::arguments::sessions as arguments;
 use crate::config::Config;
-use crate::error::{Failure, Kind};
+use crate::error::{self, Failure, Kind};
 use crate::output::Console;
 use crate::{storage, words};
 
 pub(super) async fn delete(
     arguments: &arguments::Delete,
+    config: &Config,
     store: &dyn Store,
     console: &Console,
 ) -> Result<(), Failure> {
@@ -29,9 +31,22 @@ pub(super) async fn delete(
     }
     for session in &sessions {
         store.delete(&session.id).await.map_err(storage::failure)?;
+        remove_folder(&session.id, config, console);
         console.print(&format!("{} is deleted\n", session.id))?;
     }
     Ok(())
+}
+
+/// Removes the session's folder for people, if sessions have one.
+fn remove_folder(id: &SessionId, config: &Config, console: &Console) {
+    let Some(root) = &config.session_folder else {
+        return;
+    };
+    let path = root.join(id.as_str());
+    if let Err(error) = Folder::new(&path).remove() {
+        let (path, reason) = (path.display(), error::chain(&error));
+        console.warning(&format!("{path} is not removed: {reason}"));
+    }
 }
 
 pub(super) async fn gc(
@@ -40,7 +55,7 @@ pub(super) async fn gc(
     console: &Console,
 ) -> Result<(), Failure> {
     let deleted = storage::using(config, async |store| {
-        delete_old(arguments, store.as_ref(), console).await
+        delete_old(arguments, config, store.as_ref(), console).await
     });
     let Some(deleted) = deleted.await? else {
         return Ok(());
@@ -67,6 +82,7 @@ pub(super) async fn gc(
 /// How many were deleted; `None` if none was to be.
 async fn delete_old(
     arguments: &arguments::Gc,
+    config: &Config,
     store: &dyn Store,
     console: &Console,
 ) -> Result<Option<usize>, Failure> {
@@ -89,7 +105,10 @@ async fn delete_old(
     let mut deleted = 0;
     for session in &doomed {
         match store.delete(&session.id).await {
-            Ok(()) => deleted += 1,
+            Ok(()) => {
+                deleted += 1;
+                remove_folder(&session.id, config, console);
+            }
             Err(error) if error.kind() == ErrorKind::Busy => {
                 console.warning(&format!("{} is open elsewhere and stays", session.id));
             }

@@ -434,3 +434,38 @@ fn calls_that_change_something_are_asked_about() {
     );
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
+
+#[test]
+fn a_session_has_files_to_read_and_edit() {
+    let home = Home::new();
+    home.configure("session_folder = \"~/sessions\"\n");
+    home.answered(&[], "Good morning.\n");
+    let root = Path::new(home.path()).join("sessions");
+    let mut folders = std::fs::read_dir(&root).unwrap();
+    let folder = folders.next().unwrap().unwrap();
+    assert!(folders.next().is_none());
+    let lines = |folder: &Path| {
+        let text = std::fs::read_to_string(folder.join("transcript.jsonl")).unwrap();
+        text.lines().count()
+    };
+    assert_eq!(lines(&folder.path()), 2);
+    let memory = "## Errors & Corrections\n- The owner is Tom.\n";
+    std::fs::write(folder.path().join("session-memory.md"), memory).unwrap();
+    let text = home.answered(&["--continue"], "What is the owner?\n");
+    assert_eq!(text, "The owner is Tom.\n");
+    assert_eq!(lines(&folder.path()), 4);
+
+    let other = Path::new(home.path()).join("other");
+    let arguments = ["--continue", "--folder", other.to_str().unwrap()];
+    home.answered(&arguments, "Good night.\n");
+    assert_eq!(lines(&other), 6);
+    assert!(other.join("session-memory.md").is_file());
+
+    let id = folder.file_name().into_string().unwrap();
+    let deleted = command(&["sessions", "delete", &id, "--yes"])
+        .envs(home.variables())
+        .output()
+        .unwrap();
+    assert_eq!(stderr(&deleted), "");
+    assert!(root.is_dir() && !folder.path().exists());
+}

@@ -12,7 +12,7 @@ use super::Job;
 
 /// How long jobs are gathered: what belongs to one exchange is one commit, and not made while that is under way.
 const GATHERING: Duration = Duration::from_millis(20);
-/// So many jobs are not kept waiting.
+/// The task is woken at this many jobs.
 const JOBS_MAX: usize = 256;
 
 /// Where jobs are put.

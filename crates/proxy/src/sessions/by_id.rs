@@ -51,13 +51,14 @@ impl Sessions {
         }
     }
 
-    /// Removes a session from memory and from the store, with everything that was derived from it.
+    /// Removes a session from memory and from the store, with its folder and everything that was derived from it.
     ///
     /// # Errors
     /// What the store says.
     pub(crate) async fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
         self.forget(id).await;
         self.shared.store.delete(id).await?;
+        self.shared.archive.remove_folder(id);
         let mut inner = self.inner();
         if let Some(prefix) = prefix_of(id)
             && let Some(known) = inner.stored.get_mut(prefix)

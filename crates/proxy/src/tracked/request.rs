@@ -114,6 +114,7 @@ impl Tracked {
         let at = self.shared.clock.now();
         let has_strange_thinking = state.has_strange_thinking(count, &added);
         let mut effects = state.cut_to(count, at);
+        effects.extend(self.take_hand_edit(&mut state, at));
         state.unconfirmed = 0;
         let (has_other_head, configured) = state.configure(&self.shared.config, &body, at);
         effects.extend(configured);

@@ -4,11 +4,12 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use http_body_util::Full;
 use serde_json::{Value, json};
+use throughline_proxy::Config;
 use throughline_simulator::Options;
 use throughline_store::{Page, Scope, Search, SessionId, Shelf};
 use throughline_transcript::wire::Wire;
 
-use crate::world::{Client, Got, World, chatter, post};
+use crate::world::{Client, Got, World, chatter, config, post};
 
 const FACT: &str = "Remember: the deploy region is eu-north-3. Never force-push to main.";
 pub(crate) const API: &str = "/throughline/api/v1";
@@ -449,11 +450,18 @@ async fn a_session_that_is_switched_off_is_not_compacted() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_left_of_a_deleted_session() {
-    let world = world().await;
+    let place = tempfile::tempdir().unwrap();
+    let with_folders = Config {
+        session_folder: Some(place.path().to_owned()),
+        ..config()
+    };
+    let world = World::with(Options::new(9).without_latency(), with_folders).await;
     let mut client = Client::new(Wire::Anthropic);
     let id = swapped(&world, &mut client, 1).await;
     let path = format!("/sessions/{id}");
+    assert!(place.path().join(&id).join("transcript.jsonl").is_file());
     world.api(Method::DELETE, &path, Value::Null, 200).await;
+    assert!(!place.path().join(&id).exists());
     world.api(Method::DELETE, &path, Value::Null, 404).await;
     assert!(
         world

@@ -6,6 +6,7 @@ mod admin;
 mod both;
 mod economy;
 mod faults;
+mod folders;
 mod guard;
 mod identity;
 mod log;

@@ -47,8 +47,9 @@ struct NewItem {
 }
 
 impl HandEdit {
-    /// What differs between the text that was written for a memory and the text that is there now.
-    pub(super) fn between(memory: &Memory, written: &str, edited: &str) -> Self {
+    /// What differs between the text that was written for a memory and the text that is there now, and whether the last
+    /// line that was written is still there, perhaps reworded.
+    pub(super) fn between(memory: &Memory, written: &str, edited: &str) -> (Self, bool) {
         let base = with_items(memory, lines(written));
         let mut is_used = vec![false; base.len()];
         let edited = lines(edited);
@@ -115,6 +116,7 @@ impl HandEdit {
                 });
             }
         }
+        let has_last = is_used.last().copied().unwrap_or(true);
         for ((_, item), is_used) in base.iter().zip(is_used) {
             if let Some(item) = item
                 && !is_used
@@ -124,7 +126,7 @@ impl HandEdit {
                 });
             }
         }
-        Self { changes }
+        (Self { changes }, has_last)
     }
 
     /// Whether nothing is changed that a memory holds.
@@ -174,10 +176,7 @@ impl HandEdit {
             })
             .collect();
         pins.iter()
-            .filter(|pin| {
-                let id = Item::id_for(Section::Corrections, pin.message, &pin.text);
-                changed.contains(format!("{PIN}{id}").as_str())
-            })
+            .filter(|pin| changed.contains(pin.item_id().as_str()))
             .map(|pin| pin.id.clone())
             .collect()
     }
@@ -249,7 +248,7 @@ fn add(memory: &mut Memory, after: Option<usize>, new: &NewItem, version: u32) {
     );
 }
 
-/// A line of the file that stands for an item.
+/// A line of the file, which may be that of an item.
 #[derive(Clone, Debug, PartialEq)]
 struct Line {
     /// None outside of the headings that a memory has.
@@ -267,9 +266,7 @@ fn lines(text: &str) -> Vec<Line> {
     for (number, line) in text.lines().enumerate() {
         let trimmed = line.trim();
         if let Some(title) = title(trimmed) {
-            heading = Heading::ALL
-                .into_iter()
-                .find(|heading| heading.title().eq_ignore_ascii_case(title));
+            heading = heading_of(title);
             is_answered = false;
         } else if heading == Some(Heading::UserIntent) && trimmed == ANSWERED.trim_end() {
             is_answered = true;
@@ -307,6 +304,12 @@ fn title(line: &str) -> Option<&str> {
     is_heading.then(|| title.trim())
 }
 
+fn heading_of(title: &str) -> Option<Heading> {
+    Heading::ALL
+        .into_iter()
+        .find(|heading| heading.title().eq_ignore_ascii_case(title))
+}
+
 /// Whose words the line holds, and what follows its bullet.
 fn bullet(line: &str) -> Option<(Origin, &str)> {
     if let Some(text) = line.strip_prefix("> ") {
@@ -319,7 +322,13 @@ fn bullet(line: &str) -> Option<(Origin, &str)> {
         .map(|text| (Origin::User, text.trim()))
 }
 
-/// The lines of the text that was written, with the items that they stand for.
+/// Whether the text has one of the headings of a memory.
+pub(super) fn has_heading(text: &str) -> bool {
+    text.lines()
+        .any(|line| title(line.trim()).and_then(heading_of).is_some())
+}
+
+/// The lines of the text that was written, with their items.
 fn with_items(memory: &Memory, written: Vec<Line>) -> Vec<(Line, Option<&Item>)> {
     let mut items: HashMap<(Heading, String), VecDeque<&Item>> = HashMap::new();
     for item in &memory.items {
@@ -540,6 +549,9 @@ fn decision(text: &str) -> Entry {
 /// The text, and what is in the brackets at its end.
 fn in_brackets(text: &str) -> (String, Option<String>) {
     let text = text.trim();
+    if !text.ends_with(')') {
+        return (text.to_owned(), None);
+    }
     let mut depth = 0_usize;
     for (at, byte) in text.bytes().enumerate().rev() {
         match byte {

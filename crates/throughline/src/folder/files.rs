@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Makes a folder, and those above it that are missing, for the owner alone. One that exists is left as it is: it may
 /// be the user's own.
@@ -23,11 +23,27 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Replaces a file whole: a reader sees the old text or the new one.
-pub(super) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+/// Removes a file, with what a killed process left of writing it, if they exist.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    for path in [path, &new_file(path)] {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Where the next text of a file is written.
+fn new_file(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
-    let new = path.with_file_name(name);
+    path.with_file_name(name)
+}
+
+/// Replaces a file whole: a reader sees the old text or the new one.
+pub(super) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    let new = new_file(path);
     let mut file = open(&new)?;
     file.set_len(0)?;
     file.write_all(text)?;
@@ -37,8 +53,14 @@ pub(super) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
 
 /// The text of a file; none if there is no such file.
 pub(super) fn read(path: &Path) -> io::Result<Option<String>> {
+    let bytes = read_bytes(path)?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// The bytes of a file; none if there is no such file.
+pub(super) fn read_bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match fs::read(path) {
-        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

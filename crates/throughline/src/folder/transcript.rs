@@ -14,9 +14,9 @@ use throughline_transcript::message::{Content, Message, ToolInput};
 
 use super::{FolderError, files};
 
-const TRANSCRIPT: &str = "transcript.jsonl";
+pub(super) const TRANSCRIPT: &str = "transcript.jsonl";
 /// Messages that were cut off, in the order in which that happened.
-const SUPERSEDED: &str = "superseded.jsonl";
+pub(super) const SUPERSEDED: &str = "superseded.jsonl";
 /// Messages that are read from the store at a time.
 const PAGE_MESSAGES: u64 = 100;
 /// How much of a message's digest is in its line, bytes.

@@ -41,9 +41,9 @@ pub struct SessionBuilder {
     memory: Option<Memory>,
     history: Vec<Raw>,
     hooks: Option<Arc<dyn Hooks>>,
-    folder: Option<Folder>,
     result_bytes_max: Option<usize>,
     open_wait: Duration,
+    folder: Option<FolderPlace>,
     draft: DraftMaker,
 }
 
@@ -95,9 +95,9 @@ impl SessionBuilder {
             memory: None,
             history: Vec::new(),
             hooks: None,
-            folder: None,
             result_bytes_max: None,
             open_wait: Duration::ZERO,
+            folder: None,
             draft,
         }
     }
@@ -280,13 +280,6 @@ impl SessionBuilder {
         self
     }
 
-    /// A folder where people read the session: `transcript.jsonl` and `session-memory.md` follow it. What a person
-    /// changes in `session-memory.md` replaces the memory before the next request. The store remains the truth.
-    pub fn folder(mut self, path: impl Into<PathBuf>) -> Self {
-        self.folder = Some(Folder::new(path));
-        self
-    }
-
     /// Makes drafts by other means; for tests.
     #[doc(hidden)]
     pub fn draft_by(mut self, draft: DraftMaker) -> Self {
@@ -294,10 +287,39 @@ impl SessionBuilder {
         self
     }
 
+    /// A folder where people read the session: `transcript.jsonl` and `session-memory.md` follow it. What a person
+    /// changes in `session-memory.md` replaces the memory before the next request. The store remains the truth.
+    pub fn folder(mut self, path: impl Into<PathBuf>) -> Self {
+        self.folder = Some(FolderPlace::At(path.into()));
+        self
+    }
+
+    /// Like [`Self::folder`], in a folder inside this one that is named by the session's id.
+    pub fn folder_in(mut self, root: impl Into<PathBuf>) -> Self {
+        self.folder = Some(FolderPlace::In(root.into()));
+        self
+    }
+
     /// How long to wait if another process has the session open; not at all by default.
     pub fn open_wait(mut self, wait: Duration) -> Self {
         self.open_wait = wait;
         self
+    }
+}
+
+/// Where the folder of a session is.
+enum FolderPlace {
+    At(PathBuf),
+    /// In a folder with the id as its name.
+    In(PathBuf),
+}
+
+impl FolderPlace {
+    fn of(self, id: &SessionId) -> Folder {
+        match self {
+            Self::At(path) => Folder::new(path),
+            Self::In(root) => Folder::new(root.join(id.as_str())),
+        }
     }
 }
 

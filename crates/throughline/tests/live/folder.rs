@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use throughline::engine::Pin;
-use throughline::folder::{Folder, HandEdit, no_memory};
+use throughline::folder::{Folder, FolderError, HandEdit, no_memory};
 use throughline_memory::document::{
     Cover, Entry, Item, Memory, Origin, Provenance, Requested, Section, Status,
 };
@@ -247,7 +247,15 @@ impl World {
         let before = fs::read_to_string(&path).unwrap_or_default();
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, edit(&before)).unwrap();
+        self.age("session-memory.md");
         self.folder.hand_edit().unwrap()
+    }
+
+    /// A minute goes by since the file was written.
+    fn age(&self, name: &str) {
+        let file = fs::File::options().write(true).open(self.path(name));
+        let before = SystemTime::now() - Duration::from_secs(60);
+        file.unwrap().set_modified(before).unwrap();
     }
 }
 
@@ -754,4 +762,135 @@ async fn a_session_follows_its_folder_and_takes_hand_edits() {
     let text = session.memory().unwrap().text.clone();
     assert!(text.contains("ap-south-2"), "{text}");
     session.close().await.unwrap();
+}
+
+/// At no moment of a save does a person lose the memory or the edit.
+#[tokio::test]
+async fn a_file_that_is_being_written_is_no_edit() {
+    let mut world = World::new().await;
+    world.say(&["one", "two", "three"]).await;
+    world.adopt(&memory(), "draft").await;
+    let path = world.path("session-memory.md");
+    let before = world.read("session-memory.md");
+    let saved = before.replace("8443", "9443");
+    for end in (0..saved.len()).filter(|end| saved.is_char_boundary(*end)) {
+        fs::write(&path, &saved[..end]).unwrap();
+        let found = world.folder.hand_edit().unwrap();
+        assert_eq!(found, None, "{:?}", &saved[..end]);
+    }
+    // A memory that is adopted meanwhile waits for the end of it.
+    fs::write(&path, "").unwrap();
+    let mut next = memory();
+    next.version = 2;
+    next.items.retain(|item| item.id != "s1");
+    world.adopt(&next, "model").await;
+    assert_eq!(world.read("session-memory.md"), "");
+    fs::write(&path, &saved).unwrap();
+    let edit = world.folder.hand_edit().unwrap().unwrap();
+    let given = edit.apply(&next, 3);
+    assert_eq!(given.items.len(), next.items.len());
+    world.adopt(&given, "given").await;
+    assert_eq!(world.read("session-memory.md"), markdown::render(&given));
+    // One that stays empty is written again.
+    fs::write(&path, "").unwrap();
+    world.age("session-memory.md");
+    assert_eq!(world.folder.hand_edit().unwrap(), None);
+    world.adopt(&given, "given").await;
+    assert_eq!(world.read("session-memory.md"), markdown::render(&given));
+}
+
+#[tokio::test]
+async fn a_file_without_a_heading_is_left_and_is_no_edit() {
+    for odd in [&b"\xff\xfe#\0"[..], b"Notes of mine.\n- Milk\n"] {
+        let mut world = World::new().await;
+        world.say(&["one", "two", "three"]).await;
+        world.adopt(&memory(), "draft").await;
+        let path = world.path("session-memory.md");
+        fs::write(&path, odd).unwrap();
+        world.age("session-memory.md");
+        let told = world.folder.hand_edit();
+        assert!(matches!(told, Err(FolderError::Unreadable)), "{told:?}");
+        assert_eq!(world.folder.hand_edit().unwrap(), None);
+        world.adopt(&memory(), "model").await;
+        assert_eq!(fs::read(&path).unwrap(), odd);
+        fs::remove_file(&path).unwrap();
+        world.adopt(&memory(), "model").await;
+        assert_eq!(world.read("session-memory.md"), markdown::render(&memory()));
+    }
+}
+
+#[tokio::test]
+async fn what_is_removed_is_the_sessions_alone() {
+    let mut world = World::new().await;
+    world.say(&["one", "two", "three"]).await;
+    world.adopt(&memory(), "draft").await;
+    let own = world.path("notes.txt");
+    fs::write(&own, "mine").unwrap();
+    world.folder.remove().unwrap();
+    let left: Vec<_> = fs::read_dir(world.path("")).unwrap().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    fs::remove_file(own).unwrap();
+    world.folder.remove().unwrap();
+    assert!(!world.path("").exists());
+    world.folder.remove().unwrap();
+}
+
+/// A session writes its folder, and a hand edit is in the next request.
+#[tokio::test(start_paused = true)]
+async fn an_edited_memory_file_is_in_the_next_request() {
+    let place = tempfile::tempdir().unwrap();
+    let world = crate::world::World::new(throughline_simulator::Options::new(3).without_latency());
+    let session = world.session().folder(place.path()).start().await.unwrap();
+    let rule = "Remember: the deploy region is eu-north-3. Never force-push to main.";
+    session.ask(rule).await.unwrap();
+    for turn in 0..6 {
+        session.ask(crate::world::chatter(turn, 60)).await.unwrap();
+    }
+    session.pin("The port is 8443.").await.unwrap();
+    session.compact(None).await.unwrap();
+    let file = place.path().join("session-memory.md");
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("- The port is 8443.\n") && text.contains("eu-north-3"));
+    let edited = text
+        .replace("eu-north-3", "eu-south-1")
+        .replace("- The port is 8443.\n", "- Answer in French.\n");
+    fs::write(&file, edited).unwrap();
+    session.ask("And now?").await.unwrap();
+    let body = world.provider.ledger().pop().unwrap().body;
+    let body = String::from_utf8(body.to_vec()).unwrap();
+    assert!(body.contains("eu-south-1") && body.contains("Answer in French."));
+    assert!(
+        !body.contains("eu-north-3") && !body.contains("8443"),
+        "{body}"
+    );
+    assert!(session.pins().is_empty());
+    assert_eq!(world.refused(), 0);
+    session.close().await.unwrap();
+    let transcript = fs::read_to_string(place.path().join("transcript.jsonl")).unwrap();
+    assert_eq!(transcript.lines().count(), session_messages(&transcript));
+}
+
+/// The number of the last line.
+fn session_messages(transcript: &str) -> usize {
+    let last = transcript.lines().last().unwrap();
+    let last: serde_json::Value = serde_json::from_str(last).unwrap();
+    last["message"].as_u64().unwrap() as usize
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_folder_that_cannot_be_written_does_not_stop_a_session() {
+    let place = tempfile::tempdir().unwrap();
+    // A file is where the folder would be.
+    let path = place.path().join("folder");
+    fs::write(&path, "").unwrap();
+    let world = crate::world::World::new(throughline_simulator::Options::new(3).without_latency());
+    let session = world.session().folder(&path).start().await.unwrap();
+    session.ask("Hello.").await.unwrap();
+    session.compact(None).await.unwrap();
+    session.ask("And now?").await.unwrap();
+    fs::remove_file(&path).unwrap();
+    session.ask("And then?").await.unwrap();
+    session.close().await.unwrap();
+    let transcript = fs::read_to_string(path.join("transcript.jsonl")).unwrap();
+    assert_eq!(transcript.lines().count(), 6);
 }

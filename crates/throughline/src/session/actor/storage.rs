@@ -55,9 +55,7 @@ impl Actor {
             return;
         };
         let (store, id) = (self.parts.store.as_ref(), self.parts.writer.id());
-        if let Err(error) = folder.follow(store, id, self.parts.counts).await {
-            tracing::warn!(session = %id, %error, "the folder of a session is not up to date");
-        }
+        folder.log_failure(id, folder.follow(store, id, self.parts.counts).await);
     }
 
     /// Takes in what a person changed in the session's folder.
@@ -65,17 +63,10 @@ impl Actor {
         let Some(folder) = &self.parts.folder else {
             return;
         };
-        match folder.hand_edit() {
-            Ok(Some(edit)) => {
-                let now = self.parts.clock.now();
-                let effects = self.core.hand_edit(now, &edit);
-                self.perform(effects).await;
-            }
-            Ok(None) => {}
-            Err(error) => {
-                let id = self.parts.writer.id();
-                tracing::warn!(session = %id, %error, "the folder of a session cannot be read");
-            }
+        let found = folder.log_failure(self.parts.writer.id(), folder.hand_edit());
+        if let Some(edit) = found.flatten() {
+            let effects = self.core.apply_hand_edit(self.parts.clock.now(), &edit);
+            self.perform(effects).await;
         }
     }
 

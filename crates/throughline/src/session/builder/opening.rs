@@ -303,6 +303,7 @@ impl SessionBuilder {
                 Some(Arc::new(compactor.catalogue(Arc::clone(&self.catalogue))))
             }
         };
+        let folder = self.folder.map(|place| place.of(writer.id()));
         Parts {
             client: self.client,
             frame: Arc::new(frame),
@@ -313,7 +314,7 @@ impl SessionBuilder {
             compactor,
             given: self.memory,
             hooks: self.hooks,
-            folder: self.folder,
+            folder,
             result_bytes_max,
             counts: Default::default(),
             stop: CancellationToken::new(),
