@@ -352,7 +352,7 @@ impl Proxy {
             if answer.status().is_success() {
                 request.ready.flight.answer_begins();
                 exchange.record.decide(request.decision());
-                return self.session_answer(answer, request, waits, exchange);
+                return self.session_answer(answer, *request, waits, exchange);
             }
             let (head, chunks) = answer.into_parts();
             let (refused, chunks) = short(chunks, REFUSAL_BYTES_MAX).await;
@@ -406,7 +406,7 @@ impl Proxy {
     fn session_answer(
         &self,
         answer: Response<BodyStream>,
-        request: Box<SessionRequest>,
+        request: SessionRequest,
         waits: Waits,
         exchange: Exchange,
     ) -> Response<Body> {

@@ -204,7 +204,7 @@ impl Walk {
     /// # Errors
     /// If the body is not JSON.
     pub(crate) fn take_from(&mut self, index: usize) -> Result<Option<Vec<Message>>, OutlineError> {
-        self.to_end()?;
+        self.walk_to_end()?;
         let (reader, messages) = (&self.reader, &mut self.messages);
         let added = messages.iter_mut().skip(index);
         Ok(added.map(|walked| walked.take(reader)).collect())
@@ -215,7 +215,7 @@ impl Walk {
     /// # Errors
     /// If it is not JSON.
     pub(crate) fn outline(&mut self) -> Result<Outline, OutlineError> {
-        self.to_end()?;
+        self.walk_to_end()?;
         self.reader.clone().finish()
     }
 
@@ -224,7 +224,7 @@ impl Walk {
         self.messages.iter().map(|walked| walked.span).collect()
     }
 
-    fn to_end(&mut self) -> Result<(), OutlineError> {
+    fn walk_to_end(&mut self) -> Result<(), OutlineError> {
         while let Some(span) = self.reader.next()? {
             self.messages.push(WalkedMessage::new(span));
         }

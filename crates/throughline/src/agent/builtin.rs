@@ -94,5 +94,6 @@ impl Tools {
     }
 }
 
-#[cfg(all(test, feature = "tools"))]
+#[cfg(test)]
+#[cfg(feature = "tools")]
 mod tests;
