@@ -125,7 +125,8 @@ async fn an_import_that_was_interrupted_is_done_again() {
 #[tokio::test]
 async fn a_damaged_session_is_named_and_the_others_are_imported() {
     let (_folder, root) = old_store();
-    let damage: [(&str, fn(&Path)); 4] = [
+    type Damage = (&'static str, fn(&Path));
+    let damage: [Damage; 4] = [
         ("empty", |folder| {
             fs::write(folder.join("commits.log"), "").unwrap()
         }),
