@@ -9,7 +9,7 @@ use throughline_memory::compact::{Options, compact};
 use throughline_memory::document::{Entry, Item, Memory, Status};
 use throughline_memory::render::markdown;
 
-use script::{Chat, Planted, Script, Set, Size};
+use script::{Chat, PlantedFact, Script, Set, Size};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -52,9 +52,9 @@ struct Score {
     /// On any line that is not marked as superseded.
     anywhere: usize,
     changed: usize,
-    /// The old value stands in the ledger as what holds.
+    /// The ledger holds the old value as valid.
     stale_in_ledger: usize,
-    /// The old value stands anywhere without a mark and without the new one.
+    /// The old value occurs anywhere without a mark and without the new one.
     stale_anywhere: usize,
     ledger_items: usize,
     tokens: usize,
@@ -128,7 +128,7 @@ fn list_missing(chat: &Chat, memory: &Memory) {
 }
 
 /// What took the place of a planted statement, for the list.
-fn successor(memory: &Memory, planted: &Planted) -> String {
+fn successor(memory: &Memory, planted: &PlantedFact) -> String {
     let taken = memory.items.iter().find_map(|item| match &item.status {
         Status::SupersededBy(id) if item.entry.text().contains(&planted.sentence) => {
             memory.items.iter().find(|item| item.id == *id)
@@ -138,12 +138,12 @@ fn successor(memory: &Memory, planted: &Planted) -> String {
     taken.map_or(String::new(), |item| format!(" << {}", item.entry.text()))
 }
 
-/// Whether the item says what was planted, as something that holds, and stands in the ledger.
-fn is_kept(item: &Item, planted: &Planted) -> bool {
+/// Whether the item is in the ledger and states the planted fact as valid.
+fn is_kept(item: &Item, planted: &PlantedFact) -> bool {
     matches!(item.entry, Entry::Correction { .. }) && says(item, planted)
 }
 
-fn says(item: &Item, planted: &Planted) -> bool {
+fn says(item: &Item, planted: &PlantedFact) -> bool {
     let line = markdown::item_lines(item).to_lowercase();
     !matches!(item.status, Status::SupersededBy(_))
         && planted
@@ -153,7 +153,7 @@ fn says(item: &Item, planted: &Planted) -> bool {
 }
 
 /// Whether the item gives the value that no longer holds, without the one that does.
-fn is_stale(item: &Item, planted: &Planted) -> bool {
+fn is_stale(item: &Item, planted: &PlantedFact) -> bool {
     let Some(stale) = &planted.stale else {
         return false;
     };
@@ -181,7 +181,7 @@ impl Score {
         let ledger = |item: &&Item| matches!(item.entry, Entry::Correction { .. });
         self.ledger_items += memory.items.iter().filter(ledger).count();
         for planted in &chat.planted {
-            let any = |test: fn(&Item, &Planted) -> bool| {
+            let any = |test: fn(&Item, &PlantedFact) -> bool| {
                 usize::from(memory.items.iter().any(|item| test(item, planted)))
             };
             self.planted += 1;

@@ -1,4 +1,4 @@
-//! `throughline-bench`: measurements on session files that stand outside the repository.
+//! `throughline-bench`: measurements on session files outside the repository.
 #![expect(clippy::print_stdout, reason = "a program that prints tables")]
 
 mod chats;

@@ -1,7 +1,7 @@
 //! Future-use recall of the extractive compactor on cut sessions.
 //!
 //! A sample is a session cut in the middle: the part before the cut as a request, and what the part after it needed.
-//! The score is the share of that which a memory of a given size still holds, by itself and with words of its context.
+//! The score is the share of that which a memory of a given size still holds, alone and with words of its context.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -43,7 +43,7 @@ struct Sample {
     corpus: String,
     cwd: Option<String>,
     request: Box<serde_json::value::RawValue>,
-    needed: Vec<Needed>,
+    needed: Vec<NeededText>,
     users: Vec<String>,
     corrections: Vec<String>,
     errors: Vec<String>,
@@ -51,7 +51,7 @@ struct Sample {
 }
 
 #[derive(Deserialize)]
-struct Needed {
+struct NeededText {
     text: String,
     context: HashSet<String>,
 }
@@ -262,7 +262,7 @@ impl Scorer {
         for needed in &sample.needed {
             if contains(&local, &needed.text) {
                 found.kept += 1;
-                if self.stands_in_context(&lines, needed) {
+                if self.is_in_context(&lines, needed) {
                     in_context.kept += 1;
                 } else if list_missing {
                     println!("  no context: {}", needed.text);
@@ -302,7 +302,7 @@ impl Scorer {
         }
     }
 
-    fn stands_in_context(&self, lines: &[&str], needed: &Needed) -> bool {
+    fn is_in_context(&self, lines: &[&str], needed: &NeededText) -> bool {
         lines.iter().any(|line| {
             line.match_indices(&needed.text).any(|(at, text)| {
                 let before: String = line[..at]

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 use throughline_formats::read;
-use throughline_formats::source::{ReadError, Skipped, Source, SourceText};
+use throughline_formats::source::{ReadError, SkippedPart, Source, SourceText};
 
 use crate::error::{Failure, Kind, reason};
 use crate::files::unreadable;
@@ -113,7 +113,7 @@ pub(crate) fn conversations(
     Ok((read, input))
 }
 
-fn tell_skipped(skipped: &[Skipped], name: &str, console: &Console) {
+fn tell_skipped(skipped: &[SkippedPart], name: &str, console: &Console) {
     for piece in skipped.iter().take(SKIPPED_SHOWN_MAX) {
         let bytes = words::counted(piece.bytes, "byte");
         let line = words::number(piece.line as u64);

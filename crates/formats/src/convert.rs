@@ -3,7 +3,7 @@
 //! [`convert`] writes the whole conversation, [`request_with_memory`] a memory and the messages that it does not
 //! cover, [`to_jsonl`] a neutral list. What is written keeps to the providers' rules: every call is answered once,
 //! directly and by one result, no text is empty, the user speaks first. What had to be repaired or could not be
-//! carried over is told in [`Converted::losses`].
+//! carried over is listed in [`ConvertedRequest::losses`].
 //!
 //! A message that comes from a request of the same format and needs no repair is written byte for byte, and so is
 //! everything around it. Which messages a memory covers, and whether the result is worth sending, is not decided here.
@@ -38,7 +38,7 @@ pub use self::losses::Loss;
 use self::losses::Losses;
 pub use self::markers::MARKERS_MAX;
 use self::text::{array, object};
-use self::writer::{Writer, Written};
+use self::writer::{Writer, WrittenMessage};
 
 /// `max_tokens` of an Anthropic request, where neither the options nor the source say it. The format wants one.
 const MAX_TOKENS: u64 = 4096;
@@ -69,7 +69,7 @@ pub struct Options {
 
 /// A written request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Converted {
+pub struct ConvertedRequest {
     /// The request body.
     pub body: String,
     /// What was repaired or could not be carried over; empty if nothing.
@@ -78,7 +78,7 @@ pub struct Converted {
 
 /// Writes the conversation as a request.
 #[must_use]
-pub fn convert(conversation: &Conversation, wire: Wire, options: &Options) -> Converted {
+pub fn convert(conversation: &Conversation, wire: Wire, options: &Options) -> ConvertedRequest {
     write(conversation, None, wire, options)
 }
 
@@ -95,7 +95,7 @@ pub fn request_with_memory(
     cut: usize,
     wire: Wire,
     options: &Options,
-) -> Converted {
+) -> ConvertedRequest {
     let cut = cut.min(conversation.messages.len());
     write(conversation, Some((memory, cut)), wire, options)
 }
@@ -105,7 +105,7 @@ fn write(
     memory: Option<(&str, usize)>,
     wire: Wire,
     options: &Options,
-) -> Converted {
+) -> ConvertedRequest {
     let mut losses = Losses::default();
     let messages = &conversation.messages;
     let own_body = conversation
@@ -202,7 +202,7 @@ fn write(
         ),
     };
     let body = if wire == Wire::Anthropic {
-        let memory_at = memory.and_then(|_| out.iter().position(Written::is_users));
+        let memory_at = memory.and_then(|_| out.iter().position(WrittenMessage::is_users));
         markers::settle(body, memory_at, options.memory_marker, &mut losses)
     } else {
         body
@@ -210,7 +210,7 @@ fn write(
     finish(body, losses)
 }
 
-fn finish(body: String, mut losses: Losses) -> Converted {
+fn finish(body: String, mut losses: Losses) -> ConvertedRequest {
     let (body, lone) = text::mend_surrogates(body);
     if lone > 0 {
         losses.note(
@@ -219,7 +219,7 @@ fn finish(body: String, mut losses: Losses) -> Converted {
             "half a character, as cut output leaves it, became U+FFFD",
         );
     }
-    Converted {
+    ConvertedRequest {
         body,
         losses: losses.into_vec(),
     }
@@ -229,7 +229,7 @@ fn finish(body: String, mut losses: Losses) -> Converted {
 fn own(
     conversation: &Conversation,
     body: &Raw,
-    out: &[Written],
+    out: &[WrittenMessage],
     system: &[String],
     cut: usize,
     wire: Wire,
@@ -308,7 +308,7 @@ fn set_options(splice: &mut Splice, body: &Raw, wire: Wire, options: &Options) -
     Some(())
 }
 
-fn parsed(out: &[Written]) -> Option<Vec<Raw>> {
+fn parsed(out: &[WrittenMessage]) -> Option<Vec<Raw>> {
     out.iter()
         .map(|written| Raw::parse(written.text.as_str()).ok())
         .collect()
@@ -317,7 +317,7 @@ fn parsed(out: &[Written]) -> Option<Vec<Raw>> {
 /// A body of nothing but what the conversation says.
 fn new(
     conversation: &Conversation,
-    out: &[Written],
+    out: &[WrittenMessage],
     moved: Vec<String>,
     used_tools: &BTreeSet<String>,
     wire: Wire,

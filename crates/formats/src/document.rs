@@ -7,14 +7,14 @@ use throughline_transcript::json::Raw;
 use throughline_transcript::json::tape::{Repair, Tape, View};
 
 use crate::source::add_skipped;
-use crate::source::{ReadError, Skipped, SourceText};
+use crate::source::{ReadError, SkippedPart, SourceText};
 
 /// A JSON document with a table of its values.
 pub(crate) struct Document {
     text: ByteString,
     tape: Tape,
     /// The unreadable text behind the complete part.
-    pub(crate) skipped: Vec<Skipped>,
+    pub(crate) skipped: Vec<SkippedPart>,
     /// Whether another array or object follows a document that is whole.
     pub(crate) is_followed: bool,
 }

@@ -25,7 +25,7 @@ use throughline_transcript::json::tape::{Tape, View};
 use throughline_transcript::json::{JsonErrorKind, Raw};
 
 use crate::source::add_skipped;
-use crate::source::{Skipped, SourceText};
+use crate::source::{SkippedPart, SourceText};
 
 /// How many times its own length may be read of a bad line, and how many bytes at least, to find a record in it.
 const RESUME_TIMES_MAX: usize = 4;
@@ -43,7 +43,7 @@ pub struct Lines<'a> {
     /// Where the line of `at` ends.
     line_end: usize,
     line: usize,
-    skipped: Vec<Skipped>,
+    skipped: Vec<SkippedPart>,
 }
 
 impl<'a> Lines<'a> {
@@ -99,13 +99,13 @@ impl<'a> Lines<'a> {
 
     /// What could not be read so far.
     #[must_use]
-    pub fn skipped(&self) -> &[Skipped] {
+    pub fn skipped(&self) -> &[SkippedPart] {
         &self.skipped
     }
 
     /// What could not be read.
     #[must_use]
-    pub fn into_skipped(self) -> Vec<Skipped> {
+    pub fn into_skipped(self) -> Vec<SkippedPart> {
         self.skipped
     }
 

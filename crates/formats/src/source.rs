@@ -15,17 +15,17 @@ pub struct Source {
     /// The conversations, in the order of the source.
     pub conversations: Vec<Conversation>,
     /// What could not be read.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedPart>,
 }
 
 /// A piece of the source that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedPart {
     /// Line, counted from 1.
     pub line: usize,
-    /// Bytes passed over.
+    /// Number of skipped bytes.
     pub bytes: usize,
-    /// Why, in words for the user.
+    /// The reason, in words for the user.
     pub reason: String,
 }
 
@@ -66,7 +66,7 @@ pub struct SourceText {
     /// Valid UTF-8, without a byte-order mark.
     pub text: ByteString,
     /// Bytes that were not UTF-8 and NUL runs, by line.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedPart>,
 }
 
 /// How many skipped pieces are listed one by one. Later ones are added to the last entry.
@@ -101,9 +101,9 @@ impl SourceText {
 }
 
 /// Adds an entry, or adds to the last one where the list is full.
-pub fn add_skipped(skipped: &mut Vec<Skipped>, line: usize, bytes: usize, reason: &str) {
+pub fn add_skipped(skipped: &mut Vec<SkippedPart>, line: usize, bytes: usize, reason: &str) {
     if skipped.len() < SKIPPED_MAX {
-        skipped.push(Skipped {
+        skipped.push(SkippedPart {
             line,
             bytes,
             reason: reason.to_owned(),
@@ -117,7 +117,7 @@ pub fn add_skipped(skipped: &mut Vec<Skipped>, line: usize, bytes: usize, reason
 }
 
 /// Text in UTF-16 announces itself by a byte-order mark. Everything else stays as it is.
-fn decode_utf16(bytes: Vec<u8>, skipped: &mut Vec<Skipped>) -> Vec<u8> {
+fn decode_utf16(bytes: Vec<u8>, skipped: &mut Vec<SkippedPart>) -> Vec<u8> {
     let unit: fn([u8; 2]) -> u16 = match bytes.as_slice() {
         // Two NULs after the mark: UTF-32, or nothing that is text.
         [0xff, 0xfe, 0, 0, ..] => return bytes,
@@ -152,7 +152,7 @@ fn decode_utf16(bytes: Vec<u8>, skipped: &mut Vec<Skipped>) -> Vec<u8> {
 }
 
 /// Replaces what is not UTF-8, with one entry for each line that has some.
-fn replace_invalid(bytes: &[u8], skipped: &mut Vec<Skipped>) -> String {
+fn replace_invalid(bytes: &[u8], skipped: &mut Vec<SkippedPart>) -> String {
     let mut text = String::with_capacity(bytes.len() + 16);
     let mut line = 1;
     let mut open: Option<(usize, usize)> = None;
@@ -176,7 +176,7 @@ fn replace_invalid(bytes: &[u8], skipped: &mut Vec<Skipped>) -> String {
     text
 }
 
-fn report_invalid(found: Option<(usize, usize)>, skipped: &mut Vec<Skipped>) {
+fn report_invalid(found: Option<(usize, usize)>, skipped: &mut Vec<SkippedPart>) {
     if let Some((line, bytes)) = found {
         add_skipped(
             skipped,
@@ -187,7 +187,7 @@ fn report_invalid(found: Option<(usize, usize)>, skipped: &mut Vec<Skipped>) {
     }
 }
 
-fn without_nul(text: String, skipped: &mut Vec<Skipped>) -> String {
+fn without_nul(text: String, skipped: &mut Vec<SkippedPart>) -> String {
     let Some(first) = memchr::memchr(0, text.as_bytes()) else {
         return text;
     };

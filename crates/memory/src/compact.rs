@@ -58,7 +58,7 @@ pub struct Options<'a> {
     /// The memory so far. Of the messages only those after its cover are read, if they begin with the messages that it
     /// covers.
     pub prior: Option<&'a Memory>,
-    /// Folder that the session worked in, where it is known.
+    /// Folder that the session worked in, if it is known.
     pub cwd: Option<&'a str>,
 }
 

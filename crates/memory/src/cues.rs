@@ -10,7 +10,7 @@
 //!   call: the message after one is nearly always a correction ([`Circumstances::after_interruption`]).
 //! * [`denial`] and [`says_failed`] recognise the results of calls that were refused or have failed.
 //! * [`asks_to_remember`] finds what the person explicitly asks to have remembered.
-//! * [`supersedes`] says whether a later statement takes the place of an earlier one.
+//! * [`supersedes`] says whether a later statement replaces an earlier one.
 //! * [`assistant_statements`] finds decisions with reasons, abandoned approaches, finished work, findings, open
 //!   questions and plans in the model's prose.
 //! * [`output_lines`] finds error lines, test results, commits, pushes and builds in tool output, and
@@ -21,7 +21,7 @@
 //! Confidences are for thresholds, not probabilities: 80 and more is an explicit wording, 50 to 79 a usual one, 30 to 49
 //! a hint that is worth keeping when there is room. Below 30 nothing is reported.
 //!
-//! The wording that is looked for is data: `data/cues/*.toml`, one file per language (English, German, French, Spanish,
+//! The wording to search for is data: `data/cues/*.toml`, one file per language (English, German, French, Spanish,
 //! Chinese, Japanese). A language without a file falls back to English and to what punctuation shows.
 mod assistant;
 mod denial;

@@ -113,7 +113,7 @@ pub enum Entry {
         /// What.
         text: String,
         /// Whether the user asked for it.
-        requested: Requested,
+        requested: RequestKind,
     },
     /// What a tool said that later steps need.
     ToolResult {
@@ -129,9 +129,9 @@ pub enum Entry {
     },
 }
 
-/// Whether the user asked for a step.
+/// Whether the user asked for a step explicitly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Requested {
+pub enum RequestKind {
     /// Explicitly.
     Explicit,
     /// It follows from what was said or planned.
@@ -167,7 +167,7 @@ pub enum Status {
     Active,
     /// It is done or answered.
     Resolved,
-    /// A later item takes its place.
+    /// A later item replaces it.
     SupersededBy(String),
 }
 

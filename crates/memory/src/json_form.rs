@@ -11,14 +11,14 @@ use crate::document::Memory;
 
 pub(crate) use form::MemoryForm;
 
-/// Name and major version of the form, as it stands in the field `schema`. A minor version may follow (`/1.2`).
+/// Name and major version of the form: the value of the field `schema`. A minor version may follow (`/1.2`).
 pub const SCHEMA_NAME: &str = "throughline.memory/1";
 
 /// The longest document that is read, in bytes. A memory is a few thousand tokens; this leaves room for a thousand
 /// times as much and still bounds what a hostile file can make us hold.
 pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// How many fields that were not understood are reported; the rest are only passed over.
+/// How many unknown fields are reported; the rest are ignored without a report.
 const UNREAD_MAX: usize = 100;
 
 /// A memory that was read, and what the file said beyond it.
@@ -116,7 +116,7 @@ impl Memory {
     /// Reads a document in the full JSON form, passing over fields that this version does not know.
     ///
     /// # Errors
-    /// See [`MemoryReadError`]; [`read`] also says what was passed over.
+    /// See [`MemoryReadError`]; [`read`] also reports the ignored fields.
     pub fn from_json(json: &str) -> Result<Self, MemoryReadError> {
         read(json).map(|reading| reading.memory)
     }

@@ -1,9 +1,9 @@
-//! The session memory of a conversation with a language model: a small document from which the work can go on.
+//! The session memory of a conversation with a language model: a small document from which the work can continue.
 //!
 //! A conversation that outgrows its context window is cut in two. The first part is *covered* by a memory, which says
 //! what the user wants, what they corrected and forbade, what was decided and why, what went wrong, the state of things
-//! and what comes next; the rest stays word for word. This crate makes such a memory without a model, brings it up to
-//! date, checks it against the conversation and writes it out.
+//! and what comes next; the rest stays unchanged. This crate makes such a memory without a model, updates it, checks it
+//! against the conversation and renders it.
 //!
 //! # What there is
 //!
@@ -16,7 +16,7 @@
 //! | show it, or put it back into a conversation | [`render`] |
 //! | change it by item ids, or merge what is new into it | [`update`] |
 //! | have it made by a model, checked and repaired | [`Job`](summarise::Job) |
-//! | ask whether it says only what was said | [`verify`](verify::verify) |
+//! | check that it says only what the transcript says | [`verify`](verify::verify) |
 //! | take secrets out of a text | [`Redactor`](redact::Redactor) |
 //! | recognise corrections, decisions and errors in a text | [`cues`] |
 //! | publish the forms to other programs | [`schema`] |

@@ -9,15 +9,15 @@ use serde::Deserialize;
 /// After an answer that was cut off.
 pub const CUT_OFF: &str = "<note>Your last answer was cut off at its limit. A call that was not whole was not run. Go on \
                            from there; make such a call again with less in it, in several calls if need be.</note>";
-/// Of a call that was not started.
+/// Result of a call that was not started.
 pub const NOT_RUN: &str = "This call was not run: the user went on without it.";
-/// Of a call of which it is not known how far it came.
+/// Result of a call that was interrupted, so that its effect is unknown.
 pub const BROKEN_OFF: &str = "This call was broken off before it had a result. Some or all of what it does may have been \
                               done: look before you make it again.";
-/// Of a call that needed an approval that could not be given.
+/// Result of a call that needed an approval when no user could give it.
 pub const NOBODY_TO_APPROVE: &str = "This call was not run: it needs somebody's approval, and nobody is there to give it. \
                                      Go on without it, or say what you would have done.";
-/// Of a call that the user has refused. What they said about it follows the results, as their words.
+/// Result of a call that the user refused. The user's words about it follow the results.
 pub const DENIED: &str =
     "The user denied this operation; it was not run. Do not try to reach the same by another way.";
 

@@ -274,7 +274,7 @@ impl Redactor {
         Some(range)
     }
 
-    /// What takes the place of `secret`.
+    /// The marker that replaces `secret`.
     fn marker(&self, rule: &str, secret: &str) -> String {
         let digest = blake3::keyed_hash(&self.key, secret.as_bytes());
         let [high, low, ..] = *digest.as_bytes();
@@ -328,7 +328,7 @@ fn is_boundary(text: &[u8], start: usize) -> bool {
     }
 }
 
-/// How many bytes, from the first on, go on with a token.
+/// The number of leading bytes that continue a token.
 fn run_of_token_bytes(bytes: &[u8]) -> usize {
     bytes
         .iter()

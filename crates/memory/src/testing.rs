@@ -5,7 +5,9 @@ use proptest::option;
 use proptest::prelude::*;
 use throughline_transcript::digest::Digest;
 
-use crate::document::{Cover, Entry, Item, Memory, Origin, Provenance, Requested, Section, Status};
+use crate::document::{
+    Cover, Entry, Item, Memory, Origin, Provenance, RequestKind, Section, Status,
+};
 
 /// 2026-03-04, at noon UTC.
 pub(crate) const NOON_MS: i64 = 1_772_625_600_000;
@@ -65,7 +67,7 @@ pub(crate) fn entry(section: Section, text: &str) -> Entry {
         Section::OpenQuestions => Entry::OpenQuestion { text },
         Section::NextSteps => Entry::NextStep {
             text,
-            requested: Requested::Explicit,
+            requested: RequestKind::Explicit,
         },
         Section::RelevantToolResults => Entry::ToolResult {
             key: "result".to_owned(),
@@ -135,9 +137,9 @@ fn any_entry() -> impl Strategy<Value = Entry> {
                 Entry::NextStep { text, .. } => Entry::NextStep {
                     text,
                     requested: if is_explicit {
-                        Requested::Explicit
+                        RequestKind::Explicit
                     } else {
-                        Requested::Implied
+                        RequestKind::Implied
                     },
                 },
                 entry => entry,

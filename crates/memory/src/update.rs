@@ -1,8 +1,8 @@
-//! From one version of a memory to the next: edits against item ids, and the memory of new messages merged in.
+//! Turns one version of a memory into the next: applies edits by item id and merges in the memory of new messages.
 //!
-//! Both are done by code, so that whatever proposes a change (a model, or the analysis of the new messages), an item
-//! that is not named stays as it is, byte for byte, over any number of versions, and the ledger only grows. Neither
-//! keeps to a budget: [`fit`] leaves out what is then too much.
+//! Both are done by code. A model or the analysis of the new messages proposes the change, but an item that it does not
+//! name stays the same, byte for byte, over any number of versions, and the ledger only grows. Neither keeps to a
+//! budget: [`fit`] removes what exceeds it.
 
 mod edit;
 mod fit;

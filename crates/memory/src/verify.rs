@@ -16,29 +16,29 @@ use aho_corasick::AhoCorasick;
 
 use crate::document::{Item, Memory, Origin};
 
-/// Something in a memory that the transcript does not say.
+/// A statement of a memory that the transcript does not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Id of the item.
     pub item: String,
-    /// What is wrong with it.
-    pub unsupported: Unsupported,
+    /// The unsupported part of it.
+    pub unsupported: UnsupportedClaim,
 }
 
-/// What the transcript does not say.
+/// The part of an item that the transcript does not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Unsupported {
-    /// The item is given as this speaker's words, who never said them.
+pub enum UnsupportedClaim {
+    /// The item quotes this speaker, who never said the words.
     Quote(Origin),
-    /// An identifier that occurs nowhere.
+    /// An identifier that does not occur in the transcript.
     Identifier(String),
 }
 
 /// Begins the item that names the folder which paths are relative to.
 pub(crate) const RELATIVE_TO: &str = "Paths are relative to ";
 
-/// How many bytes of patterns are looked for at once. A memory that claims more is not a memory, and all of it counts as
+/// How many bytes of patterns are searched for at once. A memory that claims more is not a memory, and all of it counts as
 /// unsupported.
 const PATTERN_BYTES_MAX: usize = 32 * 1024 * 1024;
 
@@ -61,8 +61,8 @@ pub fn verify<'a>(
         .map(|claim| Finding {
             item: memory.items[claim.item].id.clone(),
             unsupported: match claim.speaker {
-                Some(speaker) => Unsupported::Quote(speaker),
-                None => Unsupported::Identifier(claims.patterns[claim.pattern].clone()),
+                Some(speaker) => UnsupportedClaim::Quote(speaker),
+                None => UnsupportedClaim::Identifier(claims.patterns[claim.pattern].clone()),
             },
         })
         .fold(Vec::new(), |mut findings, finding| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytestring::ByteString;
 use throughline_transcript::json::Raw;
-use throughline_transcript::usage::Reported;
+use throughline_transcript::usage::UsageReport;
 
 use crate::rate_limits::RateLimits;
 use crate::stop::Stop;
@@ -49,7 +49,7 @@ pub enum Event {
         index: usize,
     },
     /// Token counts so far. Later ones replace earlier ones.
-    Usage(Reported),
+    Usage(UsageReport),
     /// The answer broke off and is requested again: everything since [`Event::Started`] is void.
     Restarted {
         /// Number of the attempt that begins, from 2 on.
@@ -69,7 +69,7 @@ pub struct Reply {
     /// Why the model stopped. `None` only in a partial answer, which ended before the reason.
     pub stop: Option<Stop>,
     /// What the call used, if it is reported.
-    pub usage: Option<Reported>,
+    pub usage: Option<UsageReport>,
     /// The model that answered, as the provider names it.
     pub model: Option<String>,
     /// The provider's id of the answer.

@@ -3,7 +3,7 @@
 use bytestring::ByteString;
 use throughline_engine::Plan;
 use throughline_transcript::check::Profile;
-use throughline_transcript::client::{Stripped, without_reasoning};
+use throughline_transcript::client::{StrippedMessage, without_reasoning};
 use throughline_transcript::json::Raw;
 use throughline_transcript::message::{Content, Message, Role};
 use throughline_transcript::outline::{Outline, Piece, Span};
@@ -61,13 +61,13 @@ impl ClientBody {
             let text = self.outline.body().get(span.start..span.end);
             let stripped = match text {
                 Some(text) if index < plan.thinking_from => without_reasoning(wire, text),
-                _ => Stripped::Unchanged,
+                _ => StrippedMessage::Unchanged,
             };
-            has_stripped |= stripped != Stripped::Unchanged;
+            has_stripped |= stripped != StrippedMessage::Unchanged;
             match stripped {
-                Stripped::Unchanged => pieces.push(Piece::Kept(*span)),
-                Stripped::Rest(rest) => pieces.push(Piece::Other(rest)),
-                Stripped::Nothing => {}
+                StrippedMessage::Unchanged => pieces.push(Piece::Kept(*span)),
+                StrippedMessage::Rest(rest) => pieces.push(Piece::Other(rest)),
+                StrippedMessage::Nothing => {}
             }
         }
         (pieces, has_stripped)

@@ -26,7 +26,7 @@ use crate::wire::Wire;
 
 pub use self::error_body::{ErrorKind, error_body};
 pub use self::head::{Head, answer_tokens_max, model};
-pub use self::reasoning::{Stripped, reasoning_signatures, without_reasoning};
+pub use self::reasoning::{StrippedMessage, reasoning_signatures, without_reasoning};
 
 /// How deep a setting is searched for a type.
 const DEPTH_MAX: usize = 4;
@@ -40,7 +40,7 @@ pub enum Obstacle {
     NativeCompaction,
     /// The provider keeps the history, and the request names it.
     StoredHistory,
-    /// The request asks for several answers, of which the client takes one.
+    /// The request asks for several answers, and the client uses one of them.
     SeveralChoices,
 }
 

@@ -220,7 +220,7 @@ impl Hasher {
         }
     }
 
-    /// A block of which there is no JSON.
+    /// A block without JSON.
     fn typed(&mut self, content: &Content) {
         match content {
             Content::Thinking(text) | Content::Compaction(Some(text)) => self.text(b'T', text),

@@ -120,7 +120,7 @@ impl Raw {
         Ok((Self(slice(text, start, end)), end))
     }
 
-    /// A value of its own from a text that was checked before.
+    /// An owned value from a text that was checked before.
     pub(crate) fn copied(checked: &str) -> Self {
         Self(ByteString::from(checked))
     }
@@ -206,7 +206,7 @@ impl Raw {
             let Some((name, value)) = members.field_range() else {
                 break;
             };
-            // A key with escapes is seldom and has to be decoded; no other one is given a slice of its own.
+            // A key with escapes is rare and has to be decoded; no other key gets its own slice.
             let mut name = Cow::Borrowed(&self.0[name]);
             if memchr::memchr(b'\\', name.as_bytes()).is_some() {
                 name = Cow::Owned(unescape(&name));

@@ -17,7 +17,7 @@ use crate::json::{Kind, Raw, quoted, write_string};
 use crate::splice::Splice;
 use crate::wire::Wire;
 
-pub use self::shorten::{Shortened, shorten};
+pub use self::shorten::{ShortenedMessage, shorten};
 
 /// What a request says besides its messages.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -376,7 +376,7 @@ pub fn without_thinking(message: &Raw) -> Option<Raw> {
     Some(rest.unwrap_or_else(|| message.clone()))
 }
 
-/// A body in the making: fields, then one list.
+/// Builds a body: fields, then one list.
 struct Body {
     text: String,
     has_field: bool,

@@ -222,16 +222,16 @@ fn corrected(vocabulary: &Vocabulary, text: &str, factor: u64) -> Option<u64> {
     Some(u64::try_from(thousandths / u128::from(estimated.max(1))).unwrap_or(u64::MAX))
 }
 
-/// What the scan alone says about a text.
+/// The estimate of a text from the scan alone.
 #[derive(Default)]
-struct Scanned {
+struct ScanSums {
     /// Thousandths of an `o200k_base` token.
     millitokens: u64,
     /// Characters of scripts other than Latin.
     other_script_characters: u64,
 }
 
-impl scan::Tally for Scanned {
+impl scan::Tally for ScanSums {
     fn add(&mut self, kind: usize, count: usize) {
         let cost = weights::MILLITOKENS.get(kind).copied().unwrap_or(0);
         self.millitokens += u64::from(cost) * count as u64;
@@ -241,8 +241,8 @@ impl scan::Tally for Scanned {
     }
 }
 
-fn scanned(text: &str) -> Scanned {
-    let mut sums = Scanned::default();
+fn scanned(text: &str) -> ScanSums {
+    let mut sums = ScanSums::default();
     scan::scan(text, &mut sums);
     sums
 }

@@ -1,6 +1,6 @@
 //! What a provider says that a call used.
 //!
-//! Each wire format counts in its own way; [`Reported`] and [`Usage`] are the same for all. Calls of a session are never
+//! Each wire format counts in its own way; [`UsageReport`] and [`Usage`] are the same for all. Calls of a session are never
 //! summed to find the size of the context: each report already holds all that came before.
 
 use crate::json::{Raw, write_string};
@@ -43,16 +43,16 @@ pub struct ContextSize {
 
 /// Everything that a provider reports about one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reported {
+pub struct UsageReport {
     /// What is billed: all passes of the model that the provider made for the call, its compactions included.
     pub billed: Usage,
     /// The last pass: what the window held. The same as `billed` unless the provider made several passes.
     pub last_pass: Usage,
-    /// The part of the output that is reasoning, tokens, where it is told.
+    /// The part of the output that is reasoning, tokens, if it is reported.
     pub reasoning: Option<u64>,
 }
 
-impl Reported {
+impl UsageReport {
     /// How much of the window the call filled.
     #[must_use]
     pub fn context_size(&self) -> ContextSize {
@@ -152,22 +152,22 @@ impl Usage {
         }
     }
 
-    /// The last pass of a `usage` of Anthropic Messages; see [`Reported::from_anthropic`]. `None` is unknown, never zero.
+    /// The last pass of a `usage` of Anthropic Messages; see [`UsageReport::from_anthropic`]. `None` is unknown, never zero.
     #[must_use]
     pub fn from_anthropic(usage: &Raw) -> Option<Self> {
-        Reported::from_anthropic(usage).map(|reported| reported.last_pass)
+        UsageReport::from_anthropic(usage).map(|reported| reported.last_pass)
     }
 
-    /// A `usage` of OpenAI Chat Completions; see [`Reported::from_openai_chat`]. `None` is unknown, never zero.
+    /// A `usage` of OpenAI Chat Completions; see [`UsageReport::from_openai_chat`]. `None` is unknown, never zero.
     #[must_use]
     pub fn from_openai_chat(usage: &Raw) -> Option<Self> {
-        Reported::from_openai_chat(usage).map(|reported| reported.last_pass)
+        UsageReport::from_openai_chat(usage).map(|reported| reported.last_pass)
     }
 
-    /// A `usage` of OpenAI Responses; see [`Reported::from_openai_responses`]. `None` is unknown, never zero.
+    /// A `usage` of OpenAI Responses; see [`UsageReport::from_openai_responses`]. `None` is unknown, never zero.
     #[must_use]
     pub fn from_openai_responses(usage: &Raw) -> Option<Self> {
-        Reported::from_openai_responses(usage).map(|reported| reported.last_pass)
+        UsageReport::from_openai_responses(usage).map(|reported| reported.last_pass)
     }
 
     fn plus(&self, other: &Self) -> Self {
@@ -214,7 +214,7 @@ impl AnthropicStream {
 
     /// What has been reported so far.
     #[must_use]
-    pub fn reported(&self) -> Option<Reported> {
+    pub fn reported(&self) -> Option<UsageReport> {
         let mut object = String::from("{");
         for (at, (name, value)) in self.fields.iter().enumerate() {
             if at > 0 {
@@ -225,7 +225,7 @@ impl AnthropicStream {
             object.push_str(value.as_str());
         }
         object.push('}');
-        Reported::from_anthropic(&Raw::parse(object).ok()?)
+        UsageReport::from_anthropic(&Raw::parse(object).ok()?)
     }
 }
 
@@ -253,7 +253,7 @@ fn anthropic_counts(usage: &Raw) -> Option<Usage> {
 }
 
 /// A report of no prompt at all is no report: servers that do not count send zeros.
-fn known(reported: Reported) -> Option<Reported> {
+fn known(reported: UsageReport) -> Option<UsageReport> {
     (reported.last_pass.prompt() > 0).then_some(reported)
 }
 

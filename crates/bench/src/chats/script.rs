@@ -1,6 +1,6 @@
 //! Long chats without tools, written from a script and a seed.
 //!
-//! A script is a file per language in `data/chats`. It holds slots (`{name}` stands for one of a list), topics with
+//! A script is a file per language in `data/chats`. It holds slots (`{name}` is replaced by one of a list), topics with
 //! questions and the sentences that answers are made of, talk that carries nothing lasting, and what is planted:
 //! statements that a memory has to keep. A statement with `values` can be changed later: `say` names the value `{v}`,
 //! `change` puts `{new}` in the place of `{old}`. Statements marked `held` are never used together with the others, so
@@ -27,7 +27,7 @@ pub(crate) const SCRIPTS: [(&str, &str); 6] = [
 pub(crate) struct Script {
     #[expect(dead_code, reason = "the language is for the reader of the file")]
     language: String,
-    /// What stands between two sentences.
+    /// The separator of two sentences.
     space: String,
     slots: BTreeMap<String, Vec<String>>,
     talk: Talk,
@@ -75,13 +75,13 @@ struct Plant {
 /// A chat and what a memory of it must hold.
 pub(crate) struct Chat {
     pub(crate) messages: Vec<Message>,
-    pub(crate) planted: Vec<Planted>,
+    pub(crate) planted: Vec<PlantedFact>,
 }
 
 /// A planted statement.
-pub(crate) struct Planted {
+pub(crate) struct PlantedFact {
     pub(crate) kind: String,
-    /// As it was said last.
+    /// Its latest wording.
     pub(crate) sentence: String,
     /// What the memory must say.
     pub(crate) keys: Vec<String>,
@@ -207,7 +207,13 @@ impl Script {
         answer
     }
 
-    fn plant(&self, dice: &mut Dice, set: Set, most: usize, turns: &mut [Turn]) -> Vec<Planted> {
+    fn plant(
+        &self,
+        dice: &mut Dice,
+        set: Set,
+        most: usize,
+        turns: &mut [Turn],
+    ) -> Vec<PlantedFact> {
         let mut pool: Vec<&Plant> = self
             .plant
             .iter()
@@ -240,7 +246,7 @@ impl Script {
             } else if !first.is_empty() {
                 keys.push(first);
             }
-            planted.push(Planted {
+            planted.push(PlantedFact {
                 kind: plant.kind.clone(),
                 sentence,
                 keys,
@@ -250,7 +256,7 @@ impl Script {
         planted
     }
 
-    /// Lets the user say `sentence` in one of the turns: by itself or in the middle of a longer message.
+    /// Lets the user say `sentence` in one of the turns: alone or in the middle of a longer message.
     fn say(
         &self,
         dice: &mut Dice,

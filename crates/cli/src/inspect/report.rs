@@ -50,7 +50,7 @@ pub(super) struct Skipped<'a> {
 }
 
 impl<'a> Skipped<'a> {
-    pub(super) fn of(skipped: &'a source::Skipped) -> Self {
+    pub(super) fn of(skipped: &'a source::SkippedPart) -> Self {
         Self {
             line: skipped.line,
             bytes: skipped.bytes,

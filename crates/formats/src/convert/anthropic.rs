@@ -7,7 +7,9 @@ use throughline_transcript::message::{Content, ToolResult};
 
 use super::draft::{Draft, Part, Speaker, Turn, What};
 use super::text::{array, object};
-use super::writer::{Writer, Written, has_blank, index_of, is_said, native_block, server_pairs};
+use super::writer::{
+    Writer, WrittenMessage, has_blank, index_of, is_said, native_block, server_pairs,
+};
 
 /// Stands first where the conversation begins with the assistant.
 pub(super) const NO_BEGINNING: &str = "(The beginning of this conversation is not available.)";
@@ -27,7 +29,7 @@ impl<'a> Writer<'a, '_> {
                                 .iter()
                                 .any(|part| self.is_said(next.speaker, part))
                     });
-                    let is_after_user = self.out.last().is_some_and(Written::is_users);
+                    let is_after_user = self.out.last().is_some_and(WrittenMessage::is_users);
                     let may_stay = self.is_own && is_after_user && is_before_assistant;
                     if !(may_stay && self.take_whole(&turn.parts, Speaker::System)) {
                         self.put_in_front(&turn.parts);

@@ -9,7 +9,7 @@ use super::text::{array, object};
 /// Results hold blocks, and those may hold blocks again. Below this level they are left out.
 const DEPTH_MAX: usize = 6;
 
-/// Writes each message as one JSON object on a line of its own: `role`, `author` unless it is the role's, `id`,
+/// Writes each message as one JSON object per line: `role`, `author` unless it is the role's, `id`,
 /// `at_ms`, and `blocks` with a `type` each. Blocks of unknown kinds are there as they were written.
 #[must_use]
 pub fn to_jsonl(conversation: &Conversation) -> String {

@@ -103,7 +103,7 @@ impl<'a> Writer<'a, '_> {
         self.put(text, None, speaker);
     }
 
-    /// A part that is an item of its own.
+    /// A part that is a separate item.
     fn responses_item(
         &mut self,
         part: &Part<'a>,

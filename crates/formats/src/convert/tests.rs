@@ -31,7 +31,7 @@ fn faults(body: &str, wire: Wire, options: &Options) -> Vec<String> {
 
 /// The messages of a written body, one a line.
 #[track_caller]
-fn list(converted: &Converted, wire: Wire) -> String {
+fn list(converted: &ConvertedRequest, wire: Wire) -> String {
     let body = Raw::parse(converted.body.as_str()).unwrap();
     let messages: Vec<_> = body
         .field(list_name(wire))
@@ -42,7 +42,7 @@ fn list(converted: &Converted, wire: Wire) -> String {
     messages.join("\n")
 }
 
-fn codes(converted: &Converted) -> Vec<&'static str> {
+fn codes(converted: &ConvertedRequest) -> Vec<&'static str> {
     converted.losses.iter().map(|loss| loss.code).collect()
 }
 

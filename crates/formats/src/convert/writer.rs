@@ -12,7 +12,7 @@ use super::losses::Losses;
 use super::{Options, media, native, text, tools};
 
 /// One message or item of the request.
-pub(super) struct Written {
+pub(super) struct WrittenMessage {
     pub(super) text: String,
     /// The message of the conversation that it is, byte for byte.
     pub(super) source: Option<usize>,
@@ -29,12 +29,12 @@ pub(super) struct Writer<'a, 'l> {
     pub(super) tools: Option<&'a Raw>,
     pub(super) losses: &'l mut Losses,
     pub(super) used_tools: BTreeSet<String>,
-    pub(super) out: Vec<Written>,
+    pub(super) out: Vec<WrittenMessage>,
     /// Instructions that have to go to the front.
     pub(super) system: Vec<String>,
 }
 
-impl Written {
+impl WrittenMessage {
     pub(super) fn is_users(&self) -> bool {
         matches!(self.speaker, Speaker::User | Speaker::Results)
     }
@@ -153,7 +153,7 @@ impl<'a> Writer<'a, '_> {
                 .and_then(|message| message.raw.as_ref())
                 .is_some_and(|raw| raw.as_str() == text)
         });
-        self.out.push(Written {
+        self.out.push(WrittenMessage {
             text,
             source,
             speaker,

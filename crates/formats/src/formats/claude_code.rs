@@ -12,6 +12,7 @@ mod gather;
 mod history;
 mod links;
 mod record;
+mod session;
 
 use throughline_transcript::json::tape::View;
 

@@ -101,7 +101,7 @@ impl Format for Cline {
 struct Reader {
     conversation: Conversation,
     /// Tools that the last message called in XML and that have no result yet.
-    xml_calls: xml::Pending,
+    xml_calls: xml::PendingCalls,
     /// What the last call used.
     last_usage: Option<Usage>,
 }

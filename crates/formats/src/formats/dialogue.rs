@@ -65,7 +65,7 @@ impl Format for Dialogue {
     }
 }
 
-/// How the speakers of a text are told apart.
+/// How the speakers of a text are distinguished.
 enum Kind<'a> {
     /// By words that say who is the person and who is the model.
     Named,

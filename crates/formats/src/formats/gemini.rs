@@ -123,7 +123,7 @@ fn is_log(source: &SourceText) -> bool {
     let text = &source.text;
     match Tape::default().parse(text, 0..text.len(), OPAQUE) {
         Ok(end) => !text[end..].trim_start().is_empty(),
-        // A log of which the first line is broken fails there; a torn document fails at its end.
+        // A log with a broken first line fails there; a torn document fails at its end.
         Err(error) => memchr::memchr(b'\n', text.as_bytes())
             .is_some_and(|newline| error.offset <= newline + 1 && newline + 1 < text.len()),
     }

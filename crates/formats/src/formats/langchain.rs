@@ -17,7 +17,7 @@ use crate::formats::chat_message::{self, string};
 use crate::formats::rows::rows;
 use crate::formats::{Format, Probe};
 use crate::source::add_skipped;
-use crate::source::{ReadError, Skipped, Source, SourceText};
+use crate::source::{ReadError, SkippedPart, Source, SourceText};
 
 pub(crate) struct LangChain;
 
@@ -95,8 +95,8 @@ impl Format for LangChain {
 /// Keys that entries of the list have and their parts have not: that of each layout.
 const KEYS: &[&str] = &["data", "kwargs", "content"];
 
-/// The messages of a file, wherever it has them.
-fn entries(source: &SourceText) -> (Vec<(usize, Raw)>, Vec<Skipped>) {
+/// The messages of a file, in any of the layouts.
+fn entries(source: &SourceText) -> (Vec<(usize, Raw)>, Vec<SkippedPart>) {
     if source.text.trim_start().starts_with('{')
         && let Ok(whole) = Document::read(source, &[], "", has_any(KEYS))
     {

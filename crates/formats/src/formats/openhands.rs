@@ -20,7 +20,7 @@ use crate::formats::rows::rows;
 use crate::formats::times;
 use crate::formats::{Format, Probe};
 use crate::source::add_skipped;
-use crate::source::{ReadError, Skipped, Source, SourceText};
+use crate::source::{ReadError, SkippedPart, Source, SourceText};
 
 pub(crate) struct OpenHands;
 
@@ -83,7 +83,7 @@ impl Format for OpenHands {
 const KEYS: &[&str] = &["source"];
 
 /// The events of a file: its rows, or the `history` or `trajectory` of an object (results of evaluations).
-fn events(source: &SourceText) -> (Vec<(usize, Raw)>, Vec<Skipped>) {
+fn events(source: &SourceText) -> (Vec<(usize, Raw)>, Vec<SkippedPart>) {
     let found = rows(source, KEYS);
     if found.rows.len() <= 1
         && let Ok(whole) = Document::read(source, &[], "", has_any(KEYS))
@@ -113,15 +113,15 @@ struct Log {
     conversation: Conversation,
 }
 
-/// What a condensation did.
-pub(super) struct Condensed {
-    pub(super) forgotten: Forgotten,
+/// The effect of a condensation event.
+pub(super) struct Condensation {
+    pub(super) forgotten: ForgottenEvents,
     pub(super) summary: Option<Text>,
     pub(super) offset: Option<usize>,
 }
 
 /// The events that a condensation forgot.
-pub(super) enum Forgotten {
+pub(super) enum ForgottenEvents {
     Ids(Vec<ByteString>),
     /// From one number to another, both included.
     Range(u64, u64),
@@ -177,7 +177,7 @@ impl Log {
 
     fn into_conversation(mut self) -> Conversation {
         self.keep_active_branch();
-        let condensed: Vec<Condensed> = self
+        let condensed: Vec<Condensation> = self
             .events
             .iter()
             .filter_map(|event| {
@@ -191,8 +191,8 @@ impl Log {
         let (mut ids, mut ranges) = (HashSet::new(), Vec::new());
         for condensation in &condensed {
             match &condensation.forgotten {
-                Forgotten::Ids(list) => ids.extend(list.iter().cloned()),
-                Forgotten::Range(from, to) => ranges.push((*from, *to)),
+                ForgottenEvents::Ids(list) => ids.extend(list.iter().cloned()),
+                ForgottenEvents::Range(from, to) => ranges.push((*from, *to)),
             }
         }
         let ranges = merged(ranges);

@@ -45,7 +45,7 @@ impl Format for Pi {
                 && record.field("sessionId").is_none()
                 && record.field("payload").is_none()
             {
-                // A session of which the head is lost.
+                // A session whose head is lost.
                 60
             } else {
                 0

@@ -14,7 +14,7 @@ use throughline_transcript::wire::Wire;
 use self::signs::Signs;
 use super::{Format, Probe};
 use crate::document::LineCounter;
-use crate::source::{ReadError, Skipped, Source, SourceText};
+use crate::source::{ReadError, SkippedPart, Source, SourceText};
 
 /// Requests of the Anthropic Messages format.
 pub(crate) static ANTHROPIC: Request = Request(Wire::Anthropic);
@@ -88,7 +88,7 @@ struct Reader {
     conversations: Vec<Conversation>,
     /// Messages outside of any body.
     loose: BodyReader,
-    skipped: Vec<Skipped>,
+    skipped: Vec<SkippedPart>,
     /// Line of the last piece that was skipped.
     skipped_until: usize,
     first_error: Option<JsonError>,
@@ -198,7 +198,7 @@ impl Reader {
     fn finish(&mut self, reader: BodyReader, line: usize) -> Conversation {
         let (conversation, unreadable) = reader.finish();
         self.skipped
-            .extend(unreadable.iter().map(|unreadable| Skipped {
+            .extend(unreadable.iter().map(|unreadable| SkippedPart {
                 line,
                 bytes: unreadable.bytes,
                 reason: unreadable.to_string(),
@@ -214,7 +214,7 @@ impl Reader {
             // A run of such lines is one piece.
             last.bytes += bytes;
         } else {
-            self.skipped.push(Skipped {
+            self.skipped.push(SkippedPart {
                 line,
                 bytes,
                 reason,

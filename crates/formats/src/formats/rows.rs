@@ -5,15 +5,15 @@ use throughline_transcript::json::{JsonErrorKind, Raw};
 
 use crate::document::{Document, LineCounter, has_any};
 use crate::source::add_skipped;
-use crate::source::{ReadError, Skipped, Source, SourceText};
+use crate::source::{ReadError, SkippedPart, Source, SourceText};
 
 /// The values of a file of many: the elements of one array, JSON Lines, or values that follow each other.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Rows {
     /// Each value with the line on which it begins; line 0 for the elements of an array.
     pub(crate) rows: Vec<(usize, Raw)>,
-    /// What was passed over.
-    pub(crate) skipped: Vec<Skipped>,
+    /// The parts that could not be read.
+    pub(crate) skipped: Vec<SkippedPart>,
 }
 
 impl Rows {

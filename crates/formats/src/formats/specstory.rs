@@ -72,7 +72,7 @@ struct Heading<'a> {
 }
 
 impl<'a> Heading<'a> {
-    /// `_**Agent - sidechain (MODEL TIME)**_`, of which everything behind the name may be missing.
+    /// `_**Agent - sidechain (MODEL TIME)**_`; everything after the name may be missing.
     fn parse(line: &'a str) -> Option<Self> {
         let inside = line.trim_end().strip_prefix("_**")?.strip_suffix("**_")?;
         let (name, details) = match inside.split_once(" (") {

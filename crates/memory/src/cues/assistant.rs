@@ -44,7 +44,7 @@ pub struct Statement<'a> {
     pub confidence: u8,
 }
 
-/// The statements in `text`, the model's prose, in order. Code blocks and tables are passed over. A sentence can make
+/// The statements in `text`, the model's prose, in order. Code blocks and tables are skipped. A sentence can make
 /// several statements; each is listed.
 #[must_use]
 pub fn assistant_statements(text: &str) -> Vec<Statement<'_>> {

@@ -105,7 +105,7 @@ pub fn key_errors(text: &str, outcome: Outcome, most: usize) -> Vec<OutputLine<'
         .collect()
 }
 
-/// Words of which a line that says something contains at least one, with what it may then be.
+/// Words that mark a relevant line, with the kinds that each allows. A relevant line contains at least one of them.
 const WORDS: [(&str, u8); 72] = [
     ("rror", ERROR | RESULT),
     ("RROR", ERROR | RESULT),

@@ -153,7 +153,7 @@ struct Line<'t> {
     end: usize,
 }
 
-/// A block that ends at a mark of its own.
+/// A block that ends at its own mark.
 enum Block<'t> {
     None,
     /// Code, up to a line of this mark.

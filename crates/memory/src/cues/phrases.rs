@@ -1,4 +1,4 @@
-//! Phrases of the rule files, compiled to rows of slots, and the words that they are held against.
+//! Phrases of the rule files, compiled to rows of slots, and the words that they are matched against.
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ impl Vocabulary {
         number
     }
 
-    /// Makes `word` one by which the language of `bit` is told from others.
+    /// Marks `word` as one that distinguishes the language of `bit` from others.
     pub(super) fn mark(&mut self, word: &str, bit: u8) {
         let index = self.intern(word, bit) as usize;
         if let Some(marks) = self.marks.get_mut(index) {

@@ -45,7 +45,7 @@ struct File {
     /// Whether words are divided by spaces.
     #[serde(default = "yes")]
     spaced: bool,
-    /// Function words by which the language is told from others.
+    /// Function words that distinguish the language from others.
     #[serde(default)]
     marks: Vec<String>,
     /// Words after which a clause begins.
@@ -66,7 +66,7 @@ struct FileRule {
     #[serde(default)]
     at: At,
     phrases: Vec<String>,
-    /// Phrases that undo the rule where one of its own begins at the same place.
+    /// Phrases that cancel the rule if one of its own phrases begins at the same place.
     #[serde(default)]
     unless: Vec<String>,
 }

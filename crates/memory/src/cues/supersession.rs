@@ -1,11 +1,11 @@
-//! Whether a later statement takes the place of an earlier one.
+//! Detects whether a later statement replaces an earlier one.
 
 mod lexicon;
 
 use lexicon::{LEXICON, Role, fold, starts_with, words_of};
 
-/// How surely (0 to 100) `later` takes the place of `earlier`: both speak of the same subject and give it another value,
-/// or the later one turns the earlier one round. `None` where they can both hold.
+/// The certainty (0 to 100) that `later` replaces `earlier`: both concern the same subject and give it different values,
+/// or the later one reverses the earlier one. `None` if both can hold.
 ///
 /// The comparison is of words only, cheap enough to be made for all pairs of a few hundred statements. A repetition
 /// counts as taking the place (100), so that a statement is not kept twice.
@@ -25,7 +25,7 @@ impl Claim {
         Self(Statement::of(statement))
     }
 
-    /// How surely (0 to 100) this statement takes the place of an earlier one: see [`supersedes`].
+    /// The certainty (0 to 100) that this statement replaces an earlier one: see [`supersedes`].
     #[must_use]
     pub fn supersedes(&self, earlier: &Self) -> Option<u8> {
         compare(&earlier.0, &self.0)

@@ -192,7 +192,7 @@ pub fn user_sentences(text: &str, circumstances: Circumstances) -> Vec<Sentence<
             let mut cues = cues_of(sentence, fallback);
             if voice != Voice::Person {
                 if voice == Voice::Pasted(PastedKind::Lines) {
-                    // Such lines may rule and state, but they put nothing right that was said or done here.
+                    // Such lines may give rules and facts, but they correct nothing in this conversation.
                     for cue in [Cue::Correction, Cue::Denial, Cue::Change, Cue::GoalChange] {
                         cues.lower(cue, 0);
                     }

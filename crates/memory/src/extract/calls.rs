@@ -107,11 +107,11 @@ enum End {
     },
 }
 
-/// What a result says of its call.
+/// How a call ended, according to its result.
 ///
-/// A result that the format calls a success is one, whatever it says. Where the format does not tell, a denial is
-/// believed only of a call that nobody else has a word in the result of: a file can hold any text. Of a failure it is
-/// believed where clients write what failed; a tool of which nothing is known may say anything.
+/// A result that the format marks as a success is one, regardless of its text. If the format does not tell, the text
+/// decides. A denial counts only if the result cannot contain third-party text: a file can hold anything. A failure
+/// counts only in results where the client reports failures: an unknown tool may return any text.
 fn end(result: &ToolResult, call: Option<&OpenCall>) -> End {
     if result.is_error == Some(false) {
         return End::Done;

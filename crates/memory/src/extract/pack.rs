@@ -13,7 +13,9 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use crate::cues::{self, StatementKind};
-use crate::document::{Cover, Entry, Item, Memory, Origin, Provenance, Requested, Section, Status};
+use crate::document::{
+    Cover, Entry, Item, Memory, Origin, Provenance, RequestKind, Section, Status,
+};
 use crate::render::markdown;
 use crate::verify::RELATIVE_TO;
 
@@ -38,21 +40,21 @@ const QUOTE_BYTES: usize = 260;
 const LONG_QUOTE_BYTES: usize = 600;
 /// Of what the model said last this much is quoted, bytes.
 const STATE_BYTES: usize = 320;
-/// Sureness of what is said explicitly.
+/// Minimum sureness of an explicit statement.
 const EXPLICIT_MIN: u8 = 70;
-/// Words of a focus text that are looked for.
+/// Number of words of a focus text that are searched for.
 const FOCUS_WORDS_MAX: usize = 24;
 
 impl Extractor<'_> {
     /// The memory of everything read so far, in at most `limit` tokens of Markdown.
     #[must_use]
     pub fn memory(&self, limit: &Limit<'_>) -> Memory {
-        Packing::new(self, limit).run()
+        Packer::new(self, limit).run()
     }
 }
 
-/// A memory in the making.
-struct Packing<'a> {
+/// Builds a memory within a limit.
+struct Packer<'a> {
     extractor: &'a Extractor<'a>,
     limit: &'a Limit<'a>,
     /// Probability that a name is needed, by name.
@@ -72,7 +74,7 @@ struct Packing<'a> {
     items: Vec<Item>,
 }
 
-impl<'a> Packing<'a> {
+impl<'a> Packer<'a> {
     fn new(extractor: &'a Extractor<'a>, limit: &'a Limit<'a>) -> Self {
         let moment = extractor.moment;
         let names = &extractor.names.all;
@@ -462,7 +464,7 @@ impl<'a> Packing<'a> {
                 };
                 let entry = Entry::NextStep {
                     text: excerpt(&text, 200),
-                    requested: Requested::Implied,
+                    requested: RequestKind::Implied,
                 };
                 let provenance = Provenance {
                     message: plan.message,
@@ -471,7 +473,7 @@ impl<'a> Packing<'a> {
                 self.add(entry, Origin::Assistant, provenance, &mut share);
             }
         }
-        // What was said before the person spoke last has been answered or overtaken.
+        // Messages before the user's last one have been answered or overtaken.
         let since = extractor
             .requests
             .last()
@@ -488,7 +490,7 @@ impl<'a> Packing<'a> {
             let entry = match statement.kind {
                 StatementKind::NextStep if statement.message == last => Entry::NextStep {
                     text,
-                    requested: Requested::Implied,
+                    requested: RequestKind::Implied,
                 },
                 StatementKind::OpenQuestion if statement.message == last => {
                     Entry::OpenQuestion { text }

@@ -17,9 +17,9 @@ const SHORT_BYTES_MAX: usize = 240;
 const LEDGER_MIN: u8 = 30;
 /// Earlier entries of the ledger that a new one is compared with.
 const COMPARED_MAX: usize = 400;
-/// How much surer an earlier sentence may be than the one that takes its place.
+/// How much surer an earlier sentence may be than the one that replaces it.
 const PASSING_MARGIN: u8 = 55;
-/// Sureness from which a later statement takes the place of an earlier one.
+/// Minimum sureness at which a later statement replaces an earlier one.
 pub(super) const SUPERSEDES_MIN: u8 = 80;
 
 /// What the person asked or said.
@@ -46,11 +46,11 @@ pub(super) struct Rule {
     pub(super) confidence: u8,
     /// What it says, for comparisons with others.
     pub(super) claim: Claim,
-    /// It is meant to hold on, and does not only push back: an instruction, a preference or a fact.
+    /// It is meant to last and does not only object: an instruction, a preference or a fact.
     pub(super) is_standing: bool,
     /// The message that says it: index into the requests.
     pub(super) request: usize,
-    /// The entry that took its place: index into the ledger.
+    /// The entry that replaced it: index into the ledger.
     pub(super) superseded_by: Option<usize>,
 }
 
@@ -159,7 +159,7 @@ impl Extractor<'_> {
 
     fn rule(&mut self, rule: Rule) {
         let new = self.ledger.len();
-        // What is said in passing takes no sure word's place, and what is said in one breath holds together.
+        // A remark in passing does not replace a sure statement, and statements of one message do not replace each other.
         let comparable = self.ledger.iter_mut().rev().filter(|earlier| {
             earlier.superseded_by.is_none()
                 && earlier.message != rule.message
@@ -175,7 +175,7 @@ impl Extractor<'_> {
     }
 }
 
-/// Whether a sentence says something that is meant to hold on.
+/// Whether a sentence says something that is meant to last.
 fn is_standing(cues: &Cues) -> bool {
     const SURE: u8 = 80;
     [Cue::Prohibition, Cue::Preference, Cue::Fact, Cue::Change]

@@ -1,4 +1,4 @@
-//! What a tool call does, whatever the tool is called: files it touches, commands it runs, plans it writes down.
+//! The effects of a tool call, independent of the tool's name: files it touches, commands it runs, plans it records.
 
 use throughline_transcript::json::{Kind, Raw};
 use throughline_transcript::message::{ToolCall, ToolInput};

@@ -1,6 +1,6 @@
 //! The structs at the border: the inner types of [`crate::document`] know nothing of JSON, and a change there does not
-//! change a file by accident. Field order is fixed, so the same memory gives the same bytes. What is said about the
-//! fields here stands in the published schema.
+//! change a file by accident. Field order is fixed, so the same memory gives the same bytes. The doc comments of the
+//! fields are the descriptions in the published schema.
 
 use std::collections::HashSet;
 
@@ -9,9 +9,11 @@ use serde::{Deserialize, Serialize};
 use throughline_transcript::digest::Digest;
 
 use super::{MemoryReadError, SCHEMA_NAME};
-use crate::document::{Cover, Entry, Item, Memory, Origin, Provenance, Requested, Section, Status};
+use crate::document::{
+    Cover, Entry, Item, Memory, Origin, Provenance, RequestKind, Section, Status,
+};
 
-/// A session memory: what stands for the covered messages of one conversation.
+/// A session memory: the document that replaces the covered messages of one conversation.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "Session memory")]
 pub(crate) struct MemoryForm {
@@ -22,7 +24,7 @@ pub(crate) struct MemoryForm {
     version: u32,
     /// How many turns had begun in the covered messages.
     compacted_at_turn: u64,
-    /// The messages that the memory stands for.
+    /// The messages that the memory replaces.
     covered: CoveredForm,
     /// The user's language, ISO 639-3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,7 +67,7 @@ pub(crate) struct MemoryForm {
     references: Vec<TextForm>,
 }
 
-/// The messages that a memory stands for.
+/// The messages that a memory replaces.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 struct CoveredForm {
     /// How many messages, from the first on.
@@ -78,7 +80,7 @@ struct CoveredForm {
     until_ms: Option<i64>,
 }
 
-/// Sizes by section. Whatever stands here when a document is read is passed over: sizes follow from the items.
+/// Sizes by section. Readers ignore this field: sizes follow from the items.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "serde::de::IgnoredAny")]
 #[schemars(with = "std::collections::BTreeMap<String, SizeForm>")]
@@ -111,12 +113,12 @@ macro_rules! item_form {
             $($(#[$field_meta])* $field: $type,)+
             /// Whose words these are.
             origin: OriginForm,
-            /// Index of the message that they stand in, counted from 0 over the whole transcript.
+            /// Index of the message that contains them, counted from 0 over the whole transcript.
             message: u64,
             /// When that message was written, in milliseconds since 1970 UTC.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             at_ms: Option<i64>,
-            /// How the matter stands.
+            /// Whether the entry is active, resolved or superseded.
             #[serde(default)]
             status: StatusForm,
             /// The version of the memory that added or last changed the entry.
@@ -233,7 +235,7 @@ enum OriginForm {
     Code,
 }
 
-/// Whether the user asked for a step in so many words.
+/// Whether the user explicitly asked for a step.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum RequestedForm {
@@ -243,7 +245,7 @@ enum RequestedForm {
     Implied,
 }
 
-/// How the matter of an entry stands.
+/// Whether an entry is active, resolved or superseded.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum StatusForm {
@@ -252,7 +254,7 @@ enum StatusForm {
     Active,
     /// It is done or answered.
     Resolved,
-    /// The entry with this id takes its place.
+    /// The entry with this id replaces it.
     SupersededBy(String),
 }
 
@@ -298,16 +300,16 @@ impl From<StatusForm> for Status {
     }
 }
 
-impl From<Requested> for RequestedForm {
-    fn from(requested: Requested) -> Self {
+impl From<RequestKind> for RequestedForm {
+    fn from(requested: RequestKind) -> Self {
         match requested {
-            Requested::Explicit => Self::Explicit,
-            Requested::Implied => Self::Implied,
+            RequestKind::Explicit => Self::Explicit,
+            RequestKind::Implied => Self::Implied,
         }
     }
 }
 
-impl From<RequestedForm> for Requested {
+impl From<RequestedForm> for RequestKind {
     fn from(requested: RequestedForm) -> Self {
         match requested {
             RequestedForm::Explicit => Self::Explicit,
@@ -402,7 +404,7 @@ impl MemoryForm {
         }
     }
 
-    /// The document that the form stands for.
+    /// Converts the form to a document.
     ///
     /// # Errors
     /// An item has no id, or the id of another.
@@ -489,7 +491,7 @@ fn check_ids(items: &[Item]) -> Result<(), MemoryReadError> {
         let reason = if item.id.is_empty() {
             "an item needs an id".to_owned()
         } else if !ids.insert(item.id.as_str()) {
-            format!("the id {:?} stands twice in the document", item.id)
+            format!("the id {:?} occurs twice in the document", item.id)
         } else {
             continue;
         };

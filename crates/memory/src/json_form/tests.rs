@@ -123,7 +123,7 @@ fn a_field_that_does_not_fit_is_named() {
     });
     check_error(
         &twice.to_json(),
-        "open_questions[0].id: the id \"earlier\" stands twice in the document",
+        "open_questions[0].id: the id \"earlier\" occurs twice in the document",
     );
 }
 

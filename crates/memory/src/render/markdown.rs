@@ -1,8 +1,8 @@
 //! The session memory in Markdown: what a person or a model reads.
 //!
-//! The text is measured in tokens, so nothing stands in it that a reader does not need: one line an item, no ids, no
-//! empty headings. Items of a section keep the order of the document; one that was superseded is indented under
-//! the one that took its place.
+//! The text is measured in tokens, so it contains only what a reader needs: one line per item, no ids, no empty
+//! headings. Items of a section keep the order of the document; a superseded item is indented under the one that
+//! replaced it.
 //!
 //! What an item says was written by a user, a model or a tool, and may contain anything. Each item is folded into one
 //! line (white space is folded, control characters are left out) that begins with `- `, or with `> ` if a tool said it,
@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::document::{Cover, Entry, Item, Memory, Origin, Requested, Section, Status};
+use crate::document::{Cover, Entry, Item, Memory, Origin, RequestKind, Section, Status};
 
 /// The headings, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -95,7 +95,7 @@ impl Heading {
 ///
 /// It is the concatenation of [`first_line`], and for each heading that has items [`heading_lines`] and their
 /// [`item_lines`], so that costs can be summed up before anything is rendered. (A superseded item without the item
-/// that took its place is two spaces shorter than [`item_lines`] says.)
+/// that replaced it is two spaces shorter than [`item_lines`] says.)
 #[must_use]
 pub fn render(memory: &Memory) -> String {
     let mut markdown = first_line(memory);
@@ -277,7 +277,7 @@ fn last_of_chain(items: &[Item], by_id: &HashMap<&str, usize>, start: usize) -> 
 enum Place {
     /// Among the others of its heading.
     OfItsOwn,
-    /// Under the item that took its place, if it was superseded.
+    /// Under the item that replaced it, if it was superseded.
     UnderSuccessor,
 }
 
@@ -375,7 +375,7 @@ fn label(item: &Item) -> &'static str {
         (Entry::Error { .. }, _) => "Error: ",
         (
             Entry::NextStep {
-                requested: Requested::Implied,
+                requested: RequestKind::Implied,
                 ..
             },
             _,

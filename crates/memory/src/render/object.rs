@@ -2,7 +2,7 @@
 //!
 //! The object has fewer sections than the document, and nothing may get lost, so:
 //!
-//! | section | where it stands |
+//! | section | place in the object |
 //! | --- | --- |
 //! | task | `task`, a line for the goal and for each change of it |
 //! | current state, completed work | `current_state`: the state first, then a line `Done: ...` for each piece of work |
@@ -11,9 +11,9 @@
 //! | ruled-out approaches | `eliminated_approaches` |
 //! | errors | `relevant_tool_results`, keys `error 1`, `error 2`, ...; resolved ones end in `→ resolved: ...` |
 //! | references | `relevant_tool_results`, key `references`, one a line |
-//! | questions, next steps | `open_questions`, `next_steps`; steps that nobody asked for begin with `(implied) ` |
+//! | questions, next steps | `open_questions`, `next_steps`; steps that were not requested begin with `(implied) ` |
 //!
-//! Items that are resolved say so at their end; items that were superseded are left out, but for those of the ledger.
+//! Resolved items say so at their end. Superseded items are left out unless they are in the ledger.
 //! Ids, origins and provenance have no place here: the object cannot be read back.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -22,7 +22,7 @@ use schemars::JsonSchema;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use crate::document::{Entry, Item, Memory, Origin, Requested, Section, Status};
+use crate::document::{Entry, Item, Memory, Origin, RequestKind, Section, Status};
 
 /// The object as indented JSON, with a newline at the end.
 #[must_use]
@@ -33,13 +33,13 @@ pub fn render(memory: &Memory) -> String {
     json
 }
 
-/// What stands for the earlier part of a conversation, in eight fields.
+/// The object that replaces the earlier part of a conversation, in eight fields.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "Session memory, compact object", deny_unknown_fields)]
 pub(crate) struct ObjectForm {
     /// What is being worked on and why: the goal in the user's words, then each change of it on a line of its own.
     task: String,
-    /// Where things stand, then what was done, a line each.
+    /// The current state, then the completed work, a line each.
     current_state: String,
     /// Decisions, and the user's corrections, prohibitions and preferences.
     key_decisions: Vec<DecisionForm>,
@@ -52,7 +52,7 @@ pub(crate) struct ObjectForm {
     /// What tools said that later steps need, errors, and references, by a name.
     #[schemars(with = "BTreeMap<String, String>")]
     relevant_tool_results: OrderedMap,
-    /// How many turns had begun in what the object stands for.
+    /// How many turns had begun in the messages that the object replaces.
     compacted_at_turn: u64,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct ObjectForm {
 struct DecisionForm {
     /// What was decided.
     decision: String,
-    /// Why; null where nobody said.
+    /// Why; null if no reason was given.
     #[schemars(schema_with = "text_or_null")]
     reason: Option<String>,
     /// What limits it; null where nothing does.
@@ -76,12 +76,12 @@ struct DecisionForm {
 struct ApproachForm {
     /// What was tried or considered.
     approach: String,
-    /// The error or argument against it; null where nobody said.
+    /// The error or argument against it; null if none was given.
     #[schemars(schema_with = "text_or_null")]
     reason_ruled_out: Option<String>,
 }
 
-/// The fields stand in every object, so that readers find the same keys everywhere: null says that there is nothing.
+/// Every object has these fields, so that readers find the same keys everywhere: null means that there is no value.
 fn text_or_null(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": ["string", "null"] })
 }
@@ -209,7 +209,7 @@ impl From<&Memory> for ObjectForm {
             next_steps: holding(Section::NextSteps)
                 .map(|item| match &item.entry {
                     Entry::NextStep {
-                        requested: Requested::Implied,
+                        requested: RequestKind::Implied,
                         ..
                     } => format!("(implied) {}", says(item)),
                     _ => says(item),

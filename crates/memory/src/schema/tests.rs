@@ -6,7 +6,7 @@ use super::*;
 use crate::render::object;
 use crate::testing::any_memory;
 
-/// Set to write the files anew instead of comparing them.
+/// Set to rewrite the files instead of comparing them.
 const UPDATE: &str = "THROUGHLINE_UPDATE_SCHEMAS";
 
 #[expect(

@@ -60,11 +60,11 @@ pub enum Change {
         /// How.
         resolution: Option<String>,
     },
-    /// Another item takes its place.
+    /// Another item replaces it.
     Supersede {
         /// The item.
         id: String,
-        /// The one that takes its place.
+        /// The item that replaces it.
         by: String,
     },
     /// The item is not needed any more.

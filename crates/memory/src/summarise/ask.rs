@@ -34,7 +34,7 @@ pub struct Ask {
 /// What is sent to the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// A request of its own: system prompt and one user message, no tools.
+    /// A separate request: system prompt and one user message, no tools.
     Own {
         /// System prompt.
         system: String,

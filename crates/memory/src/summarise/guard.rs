@@ -22,11 +22,11 @@ use crate::document::Entry;
 use crate::redact::Redactor;
 use crate::update::folded;
 
-/// What an answer is held against.
+/// What an answer is checked against.
 pub struct Context<'a> {
     /// The form that was asked for.
     pub wanted: AnswerForm,
-    /// The language that the memory should have, ISO 639-3, where it is known.
+    /// The language that the memory should have, ISO 639-3, if it is known.
     pub language: Option<&'a str>,
     /// Tokens of the messages and the prior memory that the answer sums up.
     pub input_tokens: usize,

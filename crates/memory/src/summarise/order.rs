@@ -53,7 +53,7 @@ pub struct Order {
 /// How the conversation reaches the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// In a request of its own, written out: for any model, usually a cheaper one.
+    /// In a separate request with the transcript as text: for any model, usually a cheaper one.
     Forked,
     /// As the live request, byte for byte, with the instruction as its last user message, so that the provider reads
     /// it from its cache. Only for the model of the conversation. If the live request does not fit any more, or another

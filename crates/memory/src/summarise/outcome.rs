@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::reason::{FailureClass, Fault, ModelSlot, Reason};
 use crate::document::{Memory, Section};
 use crate::update;
-use crate::verify::Unsupported;
+use crate::verify::UnsupportedClaim;
 
 /// A memory, and how it came about.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,7 +123,7 @@ pub enum Gap {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Flaw {
     /// It says what the conversation does not say.
-    Unsupported(Unsupported),
+    Unsupported(UnsupportedClaim),
     /// It puts in quotation marks what is not in the conversation.
     InventedQuote,
     /// Only a tool said so, and here it would read like a wish of the user or a decision.

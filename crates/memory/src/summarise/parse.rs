@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::answer::{AnswerContent, AnswerForm, ParseError};
-use crate::document::{Entry, Requested, Section};
+use crate::document::{Entry, RequestKind, Section};
 
 pub(super) use json::whole_entries;
 pub(super) use markdown::line_of;
@@ -70,8 +70,8 @@ pub(super) fn entry_of(
         Section::NextSteps => Entry::NextStep {
             text,
             requested: match detail.as_deref() {
-                Some("explicit") => Requested::Explicit,
-                _ => Requested::Implied,
+                Some("explicit") => RequestKind::Explicit,
+                _ => RequestKind::Implied,
             },
         },
         Section::RelevantToolResults => Entry::ToolResult {

@@ -11,7 +11,7 @@ pub struct Prompts {
 /// The templates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Name {
-    /// System prompt of a request of its own.
+    /// System prompt of a separate request.
     System,
     /// User message for a first memory.
     First,

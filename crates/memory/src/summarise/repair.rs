@@ -34,11 +34,11 @@ pub(super) struct Ground<'a> {
     pub(super) count: &'a Count,
 }
 
-/// A memory in the making.
+/// A memory while it is being repaired.
 #[derive(Debug)]
 pub(super) struct RepairedMemory {
     pub(super) memory: Memory,
-    /// Items that the model gave up for a reason, or that another takes the place of: they are not put back.
+    /// Items that the model dropped for a reason or that another item replaces: they are not restored.
     pub(super) given_up: HashSet<String>,
     pub(super) findings: Vec<Finding>,
 }

@@ -1,4 +1,4 @@
-//! The messages as texts with their speakers: what a request shows, and what an answer is held against.
+//! The messages as texts with their speakers: a request shows them, and an answer is checked against them.
 //!
 //! Thinking is left out: it is neither shown nor counted as said. What only a provider can read is named and never
 //! given as text. Memory blocks of an earlier restoration are taken out, because no participant said them.
@@ -201,8 +201,8 @@ impl Source {
         parts.chain(items)
     }
 
-    /// Where each of the texts occurs, ignoring white space and case. Texts shorter than [`PATTERN_BYTES_MIN`] stand
-    /// everywhere and are not looked for.
+    /// Where each of the texts occurs, ignoring white space and case. Texts shorter than [`PATTERN_BYTES_MIN`] occur
+    /// everywhere and are not searched for.
     pub(super) fn places(&self, texts: &[&str]) -> Vec<Places> {
         let patterns: Vec<String> = texts.iter().map(|text| folded(text)).collect();
         let mut distinct: Vec<&str> = Vec::new();
@@ -263,9 +263,9 @@ impl Source {
     }
 }
 
-/// The shortest text that is looked for, bytes: shorter texts occur by chance.
+/// The shortest text that is searched for, bytes: shorter texts occur by chance.
 pub(super) const PATTERN_BYTES_MIN: usize = 8;
-/// How many bytes of texts are looked for at once.
+/// How many bytes of texts are searched for at once.
 const PATTERN_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How many places are looked at. Texts that overlap with themselves could be found everywhere; what is not found then
 /// counts as the model's words.
@@ -296,7 +296,7 @@ fn push_other(block: &Block, push: &mut impl FnMut(Kind, Cow<'_, str>)) {
             "a summary of earlier messages that only the provider can read; what it says is not known here"
                 .to_owned()
         }
-        // Reasoning, whatever it is called: neither shown nor spoken of.
+        // Reasoning under any name: neither shown nor mentioned.
         Content::Other(kind) if kind.contains("thinking") || kind.contains("reasoning") => return,
         Content::Other(kind) => format!("a part of the kind {}, which is not readable here", name_of(kind)),
         Content::Text(_) | Content::Thinking(_) | Content::ToolCall(_) | Content::ToolResult(_) => {

@@ -147,7 +147,7 @@ fn reasons(outcome: &JobOutcome) -> Vec<&'static str> {
     }
 }
 
-/// What holds for every outcome, whatever a model said.
+/// What holds for every outcome and every answer of a model.
 #[track_caller]
 fn check_promises(outcome: &JobOutcome, order: &Order) {
     let memory = &outcome.memory;

@@ -1,9 +1,9 @@
 //! The conversation as a model is shown it.
 //!
-//! Every line of content begins with `| `, and only lines without that mark say who speaks. So no text, no matter who wrote
-//! it and whatever it holds, can end the transcript, begin another message or pose as an instruction. Control
-//! characters, characters that change the direction of writing and invisible tags are left out, and the marks of the
-//! transcript itself are made harmless all the same.
+//! Every line of content begins with `| `, and only lines without that mark name a speaker. So no text, regardless of
+//! its author and content, can end the transcript, begin another message or pose as an instruction. Control characters,
+//! characters that change the direction of writing and invisible tags are removed, and the transcript's own marks are
+//! escaped as well.
 //!
 //! A transcript that does not fit what a model reads is taken off piece by piece ([`Reader::take`]), at the borders of
 //! messages where that can be done: each piece is in exactly one request that was answered.
@@ -108,7 +108,7 @@ impl Reader {
                 chunk.push(piece, &text, source);
                 continue;
             }
-            // Whole messages stay together; only what is too large for a request of its own is split.
+            // Messages stay whole; only one that is too large for a single request is split.
             let is_first = chunk.pieces.is_empty();
             if is_first || tokens > tokens_max && room > tokens_max / 4 {
                 if let Some((head, rest)) = piece.split(source, room, count) {

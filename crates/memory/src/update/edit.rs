@@ -31,12 +31,12 @@ pub enum Edit {
         /// How, for an error.
         resolution: Option<String>,
     },
-    /// Another item takes its place. The only change that an item of the ledger can undergo, and there only by another
+    /// Another item replaces it. The only change that an item of the ledger can undergo, and there only by another
     /// item of the ledger that the user said later.
     Supersede {
         /// The item.
         id: String,
-        /// The item that takes its place; it must be there already.
+        /// The item that replaces it; it must exist already.
         by: String,
     },
     /// The item is not needed any more.
@@ -111,7 +111,7 @@ pub enum Refusal {
         id: String,
     },
     /// Replacing does not move an item to another section.
-    #[error("item {id:?} stands in section {:?}, the new words belong to {:?}", from.name(), to.name())]
+    #[error("item {id:?} is in section {:?}, the new words belong to {:?}", from.name(), to.name())]
     OtherSection {
         /// The item.
         id: String,
@@ -120,12 +120,12 @@ pub enum Refusal {
         /// Where the new words belong.
         to: Section,
     },
-    /// An item cannot take its own place, nor that of one that took its place.
+    /// An item cannot supersede itself or an item that superseded it.
     #[error("item {by:?} cannot supersede {id:?}: it was superseded by it")]
     Ring {
         /// The item.
         id: String,
-        /// The one that should take its place.
+        /// The item that should replace it.
         by: String,
     },
     /// A message that the memory does not cover.
@@ -179,7 +179,7 @@ pub fn apply(prior: &Memory, edits: &[Edit], cover: Cover) -> EditResult {
     }
 }
 
-/// A version in the making.
+/// A version while edits are applied to it.
 struct Draft {
     /// In the order of the sections.
     items: Vec<Item>,
@@ -355,7 +355,7 @@ impl Draft {
         }
     }
 
-    /// Whether `to` is `from`, or took its place in the end.
+    /// Whether `to` is `from` or replaces it, directly or through other items.
     fn leads_to(&self, from: &str, to: &str) -> bool {
         let mut at = from;
         for _ in 0..=self.items.len() {

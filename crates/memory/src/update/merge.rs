@@ -43,13 +43,13 @@ pub fn merge_linked(
     }
 }
 
-/// A version in the making.
+/// A version while items are merged into it.
 struct MergeResult {
     version: u32,
     items: Vec<MergeItem>,
     /// By section and folded text (for tool results: the key), the items that others with the same are folded into.
     same: HashMap<(Section, String), usize>,
-    /// The same for items that were superseded: what is said of them again, and given up again, is nothing new.
+    /// The same for superseded items: repeating or superseding them again adds nothing.
     superseded: HashMap<(Section, String), usize>,
     ids: HashSet<String>,
 }
@@ -360,8 +360,8 @@ fn refuse_links(fresh: &mut [Item]) {
     }
 }
 
-/// Only what the user says later takes the place of what is in the ledger, and it is there itself: elsewhere
-/// it could leave, and then neither would hold.
+/// A ledger item is replaced only by a later statement of the user that is in the ledger too: an item elsewhere could be
+/// left out, and then neither would hold.
 fn may_supersede(old: &Item, new: &Item) -> bool {
     !old.entry.section().is_ledger()
         || (new.origin == Origin::User && new.entry.section().is_ledger())

@@ -24,12 +24,12 @@ const TEXTS: [(Origin, &str); 4] = [
 ];
 
 /// What is found wrong with one item.
-fn check(item: Item, expected: &[Unsupported]) {
+fn check(item: Item, expected: &[UnsupportedClaim]) {
     let found = verify(
         &memory(vec![item]),
         TEXTS.map(|(speaker, text)| (speaker, Cow::Borrowed(text))),
     );
-    let unsupported: Vec<Unsupported> = found
+    let unsupported: Vec<UnsupportedClaim> = found
         .into_iter()
         .map(|finding| finding.unsupported)
         .collect();
@@ -39,7 +39,7 @@ fn check(item: Item, expected: &[Unsupported]) {
 #[test]
 fn the_users_words_are_the_users() {
     let said = |text| item(Origin::User, 0, entry(Section::Corrections, text));
-    let quote = || vec![Unsupported::Quote(Origin::User)];
+    let quote = || vec![UnsupportedClaim::Quote(Origin::User)];
     check(said("It must keep the `--dry-run`  flag"), &[]);
     check(said("Please fix the importer. … and port 8443."), &[]);
     check(said("It must drop the flag … now"), &quote());
@@ -53,14 +53,14 @@ fn a_tools_words_are_a_tools() {
     check(said("error[E0308]: mismatched types"), &[]);
     check(
         said("Please fix the importer."),
-        &[Unsupported::Quote(Origin::Tool)],
+        &[UnsupportedClaim::Quote(Origin::Tool)],
     );
 }
 
 #[test]
 fn an_identifier_stands_somewhere_whole() {
     let wrote = |text| item(Origin::Assistant, 0, entry(Section::CompletedWork, text));
-    let identifier = |text: &str| vec![Unsupported::Identifier(text.to_owned())];
+    let identifier = |text: &str| vec![UnsupportedClaim::Identifier(text.to_owned())];
     check(
         wrote("Rewrote readRows in src/import/csv.rs, see import/csv.rs:41."),
         &[],
@@ -106,7 +106,7 @@ fn an_item_is_named() {
         found,
         [Finding {
             item: invented.id,
-            unsupported: Unsupported::Quote(Origin::User)
+            unsupported: UnsupportedClaim::Quote(Origin::User)
         }]
     );
 }

@@ -285,7 +285,7 @@ fn no_output_can_pass_for_the_persons_words() {
                 assert!(!tasks.contains(SAID), "{wire:?} {tool}: {tasks}");
             }
         }
-        // A success is one, whoever has written the result; and an error that only quotes a denial is none.
+        // A success is a success for every author of the result, and an error that only quotes a denial is no denial.
         for (tool, input) in changing_calls() {
             let well = memory(&worked(
                 Wire::Anthropic,

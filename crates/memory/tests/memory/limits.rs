@@ -1,4 +1,4 @@
-//! What holds for any conversation: the cap, the sources of what is said, the same bytes for the same messages.
+//! What holds for any conversation: the size limit, a source for every statement, the same bytes for the same messages.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -7,7 +7,7 @@
 use bytestring::ByteString;
 use throughline_transcript::json::{Kind, Raw};
 use throughline_transcript::splice::Splice;
-use throughline_transcript::usage::{AnthropicStream, Reported};
+use throughline_transcript::usage::{AnthropicStream, UsageReport};
 
 use super::literal::{Literal, assign, fields, filled, says_something, string};
 use super::{DecodeError, PARTS_MAX, malformed, present, push_text, raw};
@@ -397,7 +397,7 @@ pub(super) fn read_whole(body: &Raw) -> Result<Reply, DecodeError> {
     head.take(body);
     let mut reply = message_of(blocks, Some(stop));
     head.describe(&mut reply);
-    reply.usage = present(body, "usage").and_then(|usage| Reported::from_anthropic(&usage));
+    reply.usage = present(body, "usage").and_then(|usage| UsageReport::from_anthropic(&usage));
     reply.is_complete = true;
     Ok(reply)
 }

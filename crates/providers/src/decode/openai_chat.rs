@@ -10,7 +10,7 @@
 
 use bytestring::ByteString;
 use throughline_transcript::json::{Kind, Raw, write_string};
-use throughline_transcript::usage::Reported;
+use throughline_transcript::usage::UsageReport;
 
 use super::literal::{Literal, assign, fields, filled, is_json};
 use super::{DecodeError, PARTS_MAX, malformed, present, push_text, raw};
@@ -30,7 +30,7 @@ pub(super) struct ChatDecoder {
     is_started: bool,
     model: Option<String>,
     id: Option<String>,
-    usage: Option<Reported>,
+    usage: Option<UsageReport>,
     finish_reason: Option<String>,
     message: OpenMessage,
 }
@@ -143,7 +143,8 @@ impl ChatDecoder {
     }
 
     fn count(&mut self, data: &Raw, events: &mut Vec<Event>) {
-        let reported = present(data, "usage").and_then(|usage| Reported::from_openai_chat(&usage));
+        let reported =
+            present(data, "usage").and_then(|usage| UsageReport::from_openai_chat(&usage));
         if let Some(reported) = reported {
             self.usage = Some(reported);
             events.push(Event::Usage(reported));

@@ -5,7 +5,7 @@
 //! there. `response.completed`, `.incomplete` or `.failed` ends the answer and repeats everything.
 
 use throughline_transcript::json::{Kind, Raw};
-use throughline_transcript::usage::Reported;
+use throughline_transcript::usage::UsageReport;
 
 use super::literal::{Literal, filled, is_json, string};
 use super::{DecodeError, PARTS_MAX, malformed, present, push_text, raw};
@@ -428,6 +428,6 @@ fn drop_unfollowed_reasoning(items: &mut Vec<Raw>) {
     }
 }
 
-fn usage_of(response: &Raw) -> Option<Reported> {
-    present(response, "usage").and_then(|usage| Reported::from_openai_responses(&usage))
+fn usage_of(response: &Raw) -> Option<UsageReport> {
+    present(response, "usage").and_then(|usage| UsageReport::from_openai_responses(&usage))
 }

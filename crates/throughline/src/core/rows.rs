@@ -16,7 +16,7 @@ use throughline_transcript::catalogue::Money;
 use throughline_transcript::digest::{Chain, Digest, message_digest};
 use throughline_transcript::json::Raw;
 use throughline_transcript::message::{Block, Content, Message, Role, ToolInput};
-use throughline_transcript::request::{Shortened, shorten};
+use throughline_transcript::request::{ShortenedMessage, shorten};
 use throughline_transcript::text::head;
 use throughline_transcript::tokens::Counter;
 use throughline_transcript::usage::Usage;
@@ -132,7 +132,7 @@ pub(crate) fn read(
         // Memories and people count from 1.
         let pointer = format!("all of it is message {} in the archive", index + 1);
         let read = match shorten(raw, wire, result_bytes_max, &pointer) {
-            Some(Shortened { message, .. }) => ReadMessage {
+            Some(ShortenedMessage { message, .. }) => ReadMessage {
                 message: read_message(&message).ok_or(index)?,
                 original: Some(raw.clone()),
             },

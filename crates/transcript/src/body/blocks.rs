@@ -168,7 +168,7 @@ fn result(fields: &Fields, is_server_side: bool, depth: usize) -> Content {
         }],
         None => Vec::new(),
     };
-    // Server tools report a failure as a block of a kind of its own in the place of the content.
+    // Server tools report a failure as a block of another kind instead of the content.
     let is_error_block = is_server_side
         && fields.content.as_ref().is_some_and(|content| {
             content

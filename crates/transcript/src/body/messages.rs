@@ -202,7 +202,7 @@ fn item(raw: &Raw, fields: &Fields, kind: &Text) -> Message {
             let name = name_of(fields.name.as_ref());
             Message::new(Role::Assistant, vec![call(call_id(), name, input, false)])
         }
-        // Tools of the provider's design that the client runs: the output comes as an item of its own.
+        // Tools of the provider's design that the client runs: the output is a separate item.
         "local_shell_call" | "shell_call" | "computer_call" | "apply_patch_call" => {
             let input = json_input(fields.action.as_ref().or(fields.operation.as_ref()));
             let name = ByteString::from(kind.trim_end_matches("_call"));
@@ -409,5 +409,5 @@ fn is_compaction(message: &Message) -> bool {
     })
 }
 
-/// How far into a text is looked for a notice, bytes: white space and the longest notice.
+/// How far into a text a notice is searched for, bytes: white space and the longest notice.
 const COMPACTION_NOTICE_BYTES: usize = 160;

@@ -1,7 +1,7 @@
 //! Which model a name means.
 //!
 //! A name is looked up as it is, then with one part after the other taken off, each of them a form that is known to
-//! say nothing about which model is meant. What remains has to be a whole name of the catalogue.
+//! say nothing about which model is meant. What remains has to be a complete name in the catalogue.
 
 use std::collections::HashMap;
 

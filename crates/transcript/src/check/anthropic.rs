@@ -74,7 +74,7 @@ pub(crate) struct Request {
     /// `thinking.type` is `enabled`.
     pub(crate) thinks_with_budget: bool,
     /// Names of the tools; `None` if there is no `tools` field.
-    pub(crate) tools: Option<tools::Defined>,
+    pub(crate) tools: Option<tools::ToolDefinitions>,
 }
 
 pub(crate) fn check(body: &Raw, checker: &mut Checker<'_>) {

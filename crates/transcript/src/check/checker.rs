@@ -292,7 +292,7 @@ impl<'a> Checker<'a> {
         fits
     }
 
-    /// A string of which only some values are known. Others may be newer than this list, so they are warned of.
+    /// A string with a list of known values. Others may be newer than this list, so they only cause a warning.
     pub(crate) fn known_value(
         &mut self,
         object: &Object,
@@ -307,7 +307,7 @@ impl<'a> Checker<'a> {
                 path.key(key),
                 format_args!(
                     "{} is not a known value of `{key}` ({})",
-                    Shown(&text),
+                    TextQuote(&text),
                     known.join(", ")
                 ),
             );
@@ -386,19 +386,19 @@ impl Object {
     }
 }
 
-/// A value from the body as a message quotes it: in quotes, and not longer than a line.
-pub(crate) struct Shown<'a>(pub(crate) &'a Text);
+/// A value from the body as a finding shows it: in quotes, at most one line long.
+pub(crate) struct TextQuote<'a>(pub(crate) &'a Text);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for TextQuote<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&Quoted(&self.0.decode()), f)
+        fmt::Display::fmt(&Quote(&self.0.decode()), f)
     }
 }
 
-/// Like [`Shown`], for a text that is already decoded.
-pub(crate) struct Quoted<'a>(pub(crate) &'a str);
+/// Like [`TextQuote`], for a text that is already decoded.
+pub(crate) struct Quote<'a>(pub(crate) &'a str);
 
-impl fmt::Display for Quoted<'_> {
+impl fmt::Display for Quote<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const CHARACTERS_SHOWN: usize = 60;
         match self.0.char_indices().nth(CHARACTERS_SHOWN) {

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use crate::json::{Kind, Raw};
 
 use super::Profile;
-use super::checker::{Checker, Object, Quoted, Shown};
+use super::checker::{Checker, Object, Quote, TextQuote};
 use super::path::Path;
 use super::rule;
 
@@ -19,7 +19,7 @@ pub(crate) use settings::{
     FUNCTION_NAME_BYTES_MAX, check_arguments, check_metadata, check_sampling, is_function_name,
 };
 
-/// `tool_calls` has a rule of its own for the roles that cannot have it.
+/// `tool_calls` has its own rule for the roles that cannot have it.
 const MESSAGE_FIELDS: &[&str] = &[
     "role",
     "content",
@@ -115,7 +115,7 @@ fn check_message(
                 path.key("role"),
                 format_args!(
                     "{} is no role: use developer, system, user, assistant or tool",
-                    Quoted(other)
+                    Quote(other)
                 ),
             );
             return;
@@ -163,7 +163,7 @@ fn check_name(message: &Object, path: &Path<'_>, checker: &mut Checker<'_>) {
         checker.add(
             &rule::CHAT_NAME,
             path.key("name"),
-            format_args!("{} is no name: use 1 to {NAME_BYTES_MAX} characters without white space, <, |, \\, / and >", Shown(&name)),
+            format_args!("{} is no name: use 1 to {NAME_BYTES_MAX} characters without white space, <, |, \\, / and >", TextQuote(&name)),
         );
     }
 }
@@ -360,7 +360,7 @@ fn check_call(
             path.key("type"),
             format_args!(
                 "{} is no type of call: use function or custom",
-                Shown(&kind)
+                TextQuote(&kind)
             ),
         ),
     }
@@ -405,7 +405,7 @@ impl Calls {
                 path.key("id"),
                 format_args!(
                     "two calls of this message have the id {}: give each its own",
-                    Quoted(id)
+                    Quote(id)
                 ),
             );
             return;
@@ -416,7 +416,7 @@ impl Calls {
                 path.key("id"),
                 format_args!(
                     "an earlier call has the id {} too: give each its own",
-                    Quoted(id)
+                    Quote(id)
                 ),
             );
         }
@@ -438,7 +438,7 @@ impl Calls {
             Some(call) if call.is_answered => checker.add(
                 &rule::CHAT_DUPLICATE_RESULT,
                 path,
-                format_args!("the call {} has a tool message already: keep one", Quoted(id)),
+                format_args!("the call {} has a tool message already: keep one", Quote(id)),
             ),
             Some(call) => call.is_answered = true,
             None if self.seen.contains(id) => checker.add(
@@ -446,7 +446,7 @@ impl Calls {
                 path,
                 format_args!(
                     "the tool message of the call {} does not directly follow it: move it there",
-                    Quoted(id)
+                    Quote(id)
                 ),
             ),
             None => checker.add(
@@ -454,7 +454,7 @@ impl Calls {
                 path,
                 format_args!(
                     "no assistant message before calls {}: remove the tool message or restore the call",
-                    Quoted(id)
+                    Quote(id)
                 ),
             ),
         }
@@ -474,7 +474,7 @@ impl Calls {
                 path.key("id"),
                 format_args!(
                     "the call {} has no tool message behind it: add one or remove the call",
-                    Quoted(&call.id)
+                    Quote(&call.id)
                 ),
             );
         }

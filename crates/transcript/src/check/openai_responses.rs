@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use crate::json::{Kind, Raw};
 
-use super::checker::{Checker, Object, Shown};
+use super::checker::{Checker, Object, TextQuote};
 use super::openai_chat::{check_metadata, check_sampling, is_function_name};
 use super::path::Path;
 use super::rule;
@@ -301,7 +301,7 @@ fn check_tool_choice(
                 path,
                 format_args!(
                     "{} is no tool choice: use none, auto, required or an object",
-                    Shown(&word)
+                    TextQuote(&word)
                 ),
             );
         } else if word.decode() == "required" && !has_tools && !are_elsewhere {
@@ -329,7 +329,7 @@ fn check_tool_choice(
             path.key("name"),
             format_args!(
                 "no tool is named {}: define it or choose another",
-                Shown(&name)
+                TextQuote(&name)
             ),
         );
     }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use crate::json::{Raw, closing_quote};
 
-use super::checker::{Checker, Quoted};
+use super::checker::{Checker, Quote};
 use super::path::{write_index, write_key};
 use super::rule;
 
@@ -136,7 +136,7 @@ impl<'t> Walk<'t> {
                 self.path(),
                 format_args!(
                     "the key {} occurs twice in this object, and readers differ in which one counts: keep one",
-                    Quoted(&key)
+                    Quote(&key)
                 ),
             );
         }

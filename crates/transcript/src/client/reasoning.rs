@@ -7,9 +7,9 @@ use crate::message::{Message, Role};
 use crate::request::without_thinking;
 use crate::wire::Wire;
 
-/// A message without its reasoning.
+/// The result of removing the reasoning from a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stripped {
+pub enum StrippedMessage {
     /// The message has none.
     Unchanged,
     /// The rest of the message.
@@ -20,22 +20,22 @@ pub enum Stripped {
 
 /// The message without reasoning that the provider accepts only behind the messages that preceded it when it was made.
 #[must_use]
-pub fn without_reasoning(wire: Wire, message: &str) -> Stripped {
+pub fn without_reasoning(wire: Wire, message: &str) -> StrippedMessage {
     match wire {
         Wire::Anthropic => {}
         // Reasoning in these formats is bound to nothing.
-        Wire::OpenAiChat | Wire::OpenAiResponses => return Stripped::Unchanged,
+        Wire::OpenAiChat | Wire::OpenAiResponses => return StrippedMessage::Unchanged,
     }
     if memchr::memmem::find(message.as_bytes(), b"thinking").is_none() {
-        return Stripped::Unchanged;
+        return StrippedMessage::Unchanged;
     }
     let Ok(message) = Raw::parse(ByteString::from(message)) else {
-        return Stripped::Unchanged;
+        return StrippedMessage::Unchanged;
     };
     match without_thinking(&message) {
-        Some(rest) if rest == message => Stripped::Unchanged,
-        Some(rest) => Stripped::Rest(rest),
-        None => Stripped::Nothing,
+        Some(rest) if rest == message => StrippedMessage::Unchanged,
+        Some(rest) => StrippedMessage::Rest(rest),
+        None => StrippedMessage::Nothing,
     }
 }
 
@@ -79,23 +79,24 @@ mod tests {
 
     #[test]
     fn reasoning_is_left_out_where_it_is_bound() {
-        let rest =
-            |blocks: &[&str]| Stripped::Rest(Raw::parse(message("assistant", blocks)).unwrap());
+        let rest = |blocks: &[&str]| {
+            StrippedMessage::Rest(Raw::parse(message("assistant", blocks)).unwrap())
+        };
         for (blocks, expected) in [
             (&[THOUGHT, TEXT][..], rest(&[TEXT])),
-            (&[THOUGHT, HIDDEN], Stripped::Nothing),
-            (&[TEXT], Stripped::Unchanged),
+            (&[THOUGHT, HIDDEN], StrippedMessage::Nothing),
+            (&[TEXT], StrippedMessage::Unchanged),
         ] {
             let text = message("assistant", blocks);
             assert_eq!(without_reasoning(Wire::Anthropic, &text), expected);
             assert_eq!(
                 without_reasoning(Wire::OpenAiChat, &text),
-                Stripped::Unchanged
+                StrippedMessage::Unchanged
             );
         }
         assert_eq!(
             without_reasoning(Wire::Anthropic, "thinking"),
-            Stripped::Unchanged
+            StrippedMessage::Unchanged
         );
     }
 

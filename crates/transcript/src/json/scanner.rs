@@ -274,7 +274,7 @@ impl<'a> Scanner<'a> {
 
 /// The closing quote of the string literal that opens at `open`. `None` if it is torn off.
 ///
-/// Only quotes are looked for, and the backslashes right before them: a long text has many escapes and few quotes.
+/// Searches only for quotes and the backslashes right before them: a long text has many escapes and few quotes.
 pub fn closing_quote(bytes: &[u8], open: usize) -> Option<usize> {
     let start = open + 1;
     let mut at = start;

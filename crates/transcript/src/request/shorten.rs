@@ -7,7 +7,7 @@ use crate::wire::Wire;
 
 /// A message with shorter results.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Shortened {
+pub struct ShortenedMessage {
     /// The message as it goes into requests.
     pub message: Raw,
     /// Bytes of text that were left out.
@@ -24,7 +24,7 @@ pub fn shorten(
     wire: Wire,
     result_bytes_max: usize,
     pointer: &str,
-) -> Option<Shortened> {
+) -> Option<ShortenedMessage> {
     let mut long = Vec::new();
     match wire {
         Wire::Anthropic => {
@@ -76,7 +76,7 @@ pub fn shorten(
         return None;
     }
     let message = Raw::parse(splice.finish().ok()?).ok()?;
-    Some(Shortened {
+    Some(ShortenedMessage {
         message,
         omitted_bytes,
     })

@@ -77,11 +77,12 @@ impl Calibration {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContextMeter {
     calibration: Calibration,
-    last: Option<Reported>,
+    last: Option<Report>,
 }
 
+/// A reported context size with the estimate of the same request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Reported {
+struct Report {
     /// What was sent and answered, tokens.
     next: u64,
     /// What was sent, by the uncorrected estimate, tokens.
@@ -103,7 +104,7 @@ impl ContextMeter {
     /// A request estimated at `estimated` tokens was answered with this usage.
     pub fn reported(&mut self, estimated: u64, size: ContextSize) {
         self.calibration.observe(estimated, size.prompt);
-        self.last = Some(Reported {
+        self.last = Some(Report {
             next: size.next,
             estimated,
         });

@@ -316,7 +316,7 @@ fn a_remembered_count_is_the_count() {
     let tools = raw(r#"[{"name":"shell","description":"Runs a command."}]"#);
     assert_eq!(cache.tools(&tools), cache.counter().tools(&tools));
     assert_eq!(cache.tools(&tools), cache.counter().tools(&tools));
-    // Without JSON of its own a message is counted, not remembered.
+    // A message without JSON is counted but not cached.
     let plain = text_message(Role::User, "hello");
     assert_eq!(cache.message(&plain), cache.counter().message(&plain));
 }

@@ -5,14 +5,14 @@ fn raw(json: &str) -> Raw {
 }
 
 #[track_caller]
-fn check(reported: Option<Reported>, expected: Option<(u64, u64)>) {
+fn check(reported: Option<UsageReport>, expected: Option<(u64, u64)>) {
     let size = reported.map(|reported| reported.context_size());
     assert_eq!(size.map(|size| (size.prompt, size.next)), expected);
 }
 
 #[test]
 fn anthropic_counts_are_added_once() {
-    let read = |json| Reported::from_anthropic(&raw(json));
+    let read = |json| UsageReport::from_anthropic(&raw(json));
     check(
         read(
             r#"{"input_tokens":12,"cache_read_input_tokens":150000,"cache_creation_input_tokens":3000,"output_tokens":900}"#,
@@ -39,7 +39,7 @@ fn anthropic_counts_are_added_once() {
 
 #[test]
 fn several_passes_fill_the_window_once_and_are_billed_each() {
-    let reported = Reported::from_anthropic(&raw(
+    let reported = UsageReport::from_anthropic(&raw(
         r#"{"input_tokens":30,"cache_read_input_tokens":90000,"output_tokens":600,
             "output_tokens_details":{"thinking_tokens":250},
             "iterations":[
@@ -71,7 +71,7 @@ fn streamed_counts_replace_each_other() {
 
 #[test]
 fn openai_prompts_already_hold_what_was_cached() {
-    let chat = |json| Reported::from_openai_chat(&raw(json));
+    let chat = |json| UsageReport::from_openai_chat(&raw(json));
     check(
         chat(
             r#"{"prompt_tokens":153012,"completion_tokens":900,"total_tokens":153912,"prompt_tokens_details":{"cached_tokens":150000}}"#,
@@ -83,7 +83,7 @@ fn openai_prompts_already_hold_what_was_cached() {
         None,
     );
     check(chat("null"), None);
-    let responses = Reported::from_openai_responses(&raw(
+    let responses = UsageReport::from_openai_responses(&raw(
         r#"{"input_tokens":153012,"input_tokens_details":{"cached_tokens":150000,"cache_write_tokens":2000,
             "cache_write_tokens_details":{"ttl_30m_tokens":500,"ttl_12h_tokens":1500}},
             "output_tokens":900,"output_tokens_details":{"reasoning_tokens":600},"total_tokens":153912}"#,
@@ -113,26 +113,26 @@ fn the_last_call_of_a_session_tells_the_context() {
     let last = calls
         .iter()
         .rev()
-        .find_map(|call| Reported::from_anthropic(&raw(call)));
+        .find_map(|call| UsageReport::from_anthropic(&raw(call)));
     check(last, Some((42_000, 42_600)));
 }
 
 #[test]
 fn impossible_counts_do_no_harm() {
     let most = u64::MAX;
-    let reported = Reported::from_anthropic(&raw(&format!(
+    let reported = UsageReport::from_anthropic(&raw(&format!(
         r#"{{"input_tokens":{most},"cache_read_input_tokens":{most},"cache_creation_input_tokens":{most},"output_tokens":{most},
             "iterations":[{{"type":"compaction","input_tokens":{most}}}]}}"#
     )));
     check(reported, Some((most, most)));
     check(
-        Reported::from_openai_chat(&raw(
+        UsageReport::from_openai_chat(&raw(
             r#"{"prompt_tokens":5,"prompt_tokens_details":{"cached_tokens":9,"cache_write_tokens":9}}"#,
         )),
         Some((5, 5)),
     );
     check(
-        Reported::from_openai_chat(&raw(r#"{"prompt_tokens":-5}"#)),
+        UsageReport::from_openai_chat(&raw(r#"{"prompt_tokens":-5}"#)),
         None,
     );
 }

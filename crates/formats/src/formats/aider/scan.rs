@@ -90,7 +90,7 @@ fn is_header(text: &str) -> bool {
 }
 
 impl<'a> Session<'a> {
-    /// What was said, in order.
+    /// The pieces in order.
     pub(super) fn pieces(&self) -> Vec<Piece<'a>> {
         let mut cutter = Cutter {
             text: self.text,

@@ -9,9 +9,9 @@ use bytestring::ByteString;
 use throughline_transcript::conversation::{CompactionMark, Conversation, Problem};
 use throughline_transcript::message::{Author, Block, Content, Message, Position, Role};
 
-use super::history::{Chain, Delivered, Session};
 use super::links::Links;
-use super::record::{Node, NodeKind, Spoken, command_text, is_of_client};
+use super::record::{AuthoredBlocks, Node, NodeKind, command_text, is_of_client};
+use super::session::{Chain, DeliveredBlock, Session};
 
 /// Whose line it is: ids of responses and calls count within the session or within one sub-agent.
 type Owner = Option<ByteString>;
@@ -68,7 +68,11 @@ impl<'a> Gatherer<'a> {
         }
     }
 
-    pub(super) fn conversation(&mut self, chain: &Chain, delivered: &[Delivered]) -> Conversation {
+    pub(super) fn conversation(
+        &mut self,
+        chain: &Chain,
+        delivered: &[DeliveredBlock],
+    ) -> Conversation {
         let mut conversation = Conversation::default();
         let mut build = Build {
             on_chain: chain.nodes.iter().copied().collect(),
@@ -107,7 +111,11 @@ impl<'a> Gatherer<'a> {
     }
 
     /// Texts that reached the model in the middle of its work and have no line of their own.
-    fn undelivered<'d>(&self, chain: &Chain, delivered: &'d [Delivered]) -> Vec<&'d Delivered> {
+    fn undelivered<'d>(
+        &self,
+        chain: &Chain,
+        delivered: &'d [DeliveredBlock],
+    ) -> Vec<&'d DeliveredBlock> {
         if chain.agent.is_some() || delivered.is_empty() {
             return Vec::new();
         }
@@ -371,7 +379,7 @@ struct Build {
 }
 
 /// Splits the blocks of a user line where their authors differ: the client adds reminders to what the user says.
-fn by_author(spoken: &Spoken, blocks: Vec<Block>) -> Vec<Message> {
+fn by_author(spoken: &AuthoredBlocks, blocks: Vec<Block>) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     for mut block in blocks {
         let author = match spoken.author {
@@ -413,7 +421,7 @@ fn mark_compaction(conversation: &mut Conversation) {
     }
 }
 
-fn text_in_between(text: &Delivered) -> Message {
+fn text_in_between(text: &DeliveredBlock) -> Message {
     let mut message = Message::new(Role::User, vec![text.block.clone()]);
     if is_of_client(&text.block) {
         message.author = Author::Client;

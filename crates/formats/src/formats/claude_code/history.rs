@@ -1,18 +1,19 @@
-//! From the lines of a file to its conversations.
+//! Turns the lines of a file into its conversations.
 //!
 //! 1. Lines become nodes; each session and each sub-agent has a newest line.
 //! 2. From there the chain is walked back to its root ([`Links`]).
-//! 3. Along the chain the messages are put together ([`Gatherer`]).
+//! 3. The messages are collected along the chain ([`Gatherer`]).
 
 use std::collections::{HashMap, HashSet};
 
 use bytestring::ByteString;
 use throughline_transcript::conversation::{Conversation, Problem};
-use throughline_transcript::message::{Author, Block};
+use throughline_transcript::message::Author;
 
 use super::gather::Gatherer;
 use super::links::Links;
 use super::record::{Node, NodeKind, QueueOperation, Record, TitleRank, is_of_client};
+use super::session::{Chain, DeliveredBlock, Session};
 
 /// Sessions in one file that share a beginning each get it, until all chains together are this many times as long as
 /// the file. Later ones begin where they branch off.
@@ -26,25 +27,6 @@ pub(super) struct History {
     session_index: HashMap<ByteString, usize>,
     by_uuid: HashMap<ByteString, usize>,
     titles: Vec<Title>,
-}
-
-#[derive(Default)]
-pub(super) struct Session {
-    pub(super) id: ByteString,
-    pub(super) cwd: Option<ByteString>,
-    /// The line that the session names as its current one, if no message came after.
-    pub(super) leaf: Option<ByteString>,
-    pub(super) queue: std::collections::VecDeque<Block>,
-    /// Texts that were given to the model in the middle of its work.
-    pub(super) delivered: Vec<Delivered>,
-    /// Nodes outside of side chains, in file order.
-    pub(super) main: Vec<usize>,
-}
-
-pub(super) struct Delivered {
-    pub(super) line: usize,
-    pub(super) at_ms: Option<i64>,
-    pub(super) block: Block,
 }
 
 struct Title {
@@ -84,7 +66,9 @@ impl History {
                     }
                     QueueOperation::Remove => {
                         if let Some(block) = session.queue.pop_front() {
-                            session.delivered.push(Delivered { line, at_ms, block });
+                            session
+                                .delivered
+                                .push(DeliveredBlock { line, at_ms, block });
                         }
                     }
                     QueueOperation::Clear => session.queue.clear(),
@@ -350,11 +334,4 @@ impl History {
             })
             .collect()
     }
-}
-
-/// Nodes of one conversation from the root to the leaf.
-pub(super) struct Chain {
-    pub(super) session: usize,
-    pub(super) agent: Option<ByteString>,
-    pub(super) nodes: Vec<usize>,
 }

@@ -5,12 +5,12 @@ use std::collections::{HashMap, HashSet};
 use bytestring::ByteString;
 use throughline_transcript::message::{Author, Content};
 
-use super::history::Session;
 use super::record::{Node, NodeKind, Parent, is_of_client};
+use super::session::Session;
 
 /// How many roots of a session are compared with each other.
 const ROOTS_MAX: usize = 100;
-/// How far behind a root its first words are looked for, in lines of the session.
+/// How far behind a root its first words are searched for, in lines of the session.
 const OPENING_LINES_MAX: usize = 20;
 
 /// What each node follows, with the gaps of the file bridged.

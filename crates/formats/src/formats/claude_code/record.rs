@@ -49,7 +49,7 @@ pub(super) enum TitleRank {
 pub(super) enum QueueOperation {
     /// A text waits.
     Enqueue(Block),
-    /// The oldest text was sent as an ordinary prompt, which has a line of its own.
+    /// The oldest text was sent as an ordinary prompt, which has its own line.
     Dequeue,
     /// The oldest text was given to the model in the middle of its work.
     Remove,
@@ -89,10 +89,10 @@ pub(super) enum NodeKind {
     /// The client compacted here.
     Boundary(Boundary),
     /// A message of the user side.
-    User(Spoken),
+    User(AuthoredBlocks),
     /// One block, seldom more, of a response.
     Assistant {
-        spoken: Spoken,
+        spoken: AuthoredBlocks,
         /// Lines with the same id are one message. Empty where there is none.
         message_id: ByteString,
         model: Option<ByteString>,
@@ -100,7 +100,8 @@ pub(super) enum NodeKind {
     },
 }
 
-pub(super) struct Spoken {
+/// Blocks of one author.
+pub(super) struct AuthoredBlocks {
     pub(super) author: Author,
     pub(super) blocks: Vec<Block>,
     pub(super) raw: Option<Raw>,
@@ -275,7 +276,7 @@ fn user(fields: &Fields<'_>) -> Option<NodeKind> {
     } else {
         Author::Role
     };
-    Some(NodeKind::User(Spoken {
+    Some(NodeKind::User(AuthoredBlocks {
         author,
         blocks,
         raw: Some(message.raw()),
@@ -300,7 +301,7 @@ fn assistant(fields: &Fields<'_>) -> Option<NodeKind> {
         return Some(NodeKind::Link);
     }
     Some(NodeKind::Assistant {
-        spoken: Spoken {
+        spoken: AuthoredBlocks {
             author: Author::Role,
             blocks,
             raw: Some(message.raw()),
@@ -342,11 +343,11 @@ fn boundary(fields: &Fields<'_>) -> Boundary {
 }
 
 /// What the user typed while the model was working, when it reached the model.
-fn queued_command(attachment: View<'_>) -> Option<Spoken> {
+fn queued_command(attachment: View<'_>) -> Option<AuthoredBlocks> {
     if attachment.string_field("type").as_deref() != Some("queued_command") {
         return None;
     }
-    Some(Spoken {
+    Some(AuthoredBlocks {
         author: Author::Role,
         blocks: anthropic_content::content(attachment.field("prompt")?),
         raw: Some(attachment.raw()),

@@ -49,15 +49,15 @@ const PARAMETERS_MAX: usize = 64;
 
 /// Calls of the last response. Those in XML, which have no ids, wait for their result: the names, oldest first.
 #[derive(Default)]
-pub(super) struct Pending {
+pub(super) struct PendingCalls {
     unnamed: Vec<ByteString>,
     /// Ids and names.
     named: Vec<(ByteString, ByteString)>,
 }
 
 /// Takes the calls out of the texts of a response. There is no id in XML: a call and its result have an empty one.
-pub(super) fn take_calls(blocks: &mut Vec<Block>) -> Pending {
-    let mut pending = Pending::default();
+pub(super) fn take_calls(blocks: &mut Vec<Block>) -> PendingCalls {
+    let mut pending = PendingCalls::default();
     let mut parted = Vec::with_capacity(blocks.len());
     for block in std::mem::take(blocks) {
         if let Content::ToolCall(call) = &block.content {
@@ -190,7 +190,7 @@ fn parameters(text: &str) -> ToolInput {
 }
 
 /// Splits the blocks of a user message by who wrote them: results of tools, the state of the editor, the user.
-pub(super) fn parted(blocks: Vec<Block>, pending: &mut Pending) -> Vec<(Author, Vec<Block>)> {
+pub(super) fn parted(blocks: Vec<Block>, pending: &mut PendingCalls) -> Vec<(Author, Vec<Block>)> {
     let mut parts = Parts::default();
     // The heading of a result can be a separate block; then the next text is the result.
     let mut is_headed = false;
@@ -244,7 +244,7 @@ pub(super) fn parted(blocks: Vec<Block>, pending: &mut Pending) -> Vec<(Author, 
     parts.0
 }
 
-impl Pending {
+impl PendingCalls {
     /// Whether `tool` waits for its result; then no longer.
     fn take(&mut self, tool: &str) -> bool {
         let place = self.unnamed.iter().position(|name| name == tool);

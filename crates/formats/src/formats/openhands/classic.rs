@@ -4,7 +4,7 @@ use bytestring::ByteString;
 use throughline_transcript::json::{Kind, Raw};
 use throughline_transcript::message::{Author, Block, Content, Role, ToolCall, ToolInput};
 
-use super::{Condensed, Forgotten, Writer};
+use super::{Condensation, ForgottenEvents, Writer};
 use crate::formats::chat_message::{self, string};
 
 fn name(raw: &Raw, key: &str) -> ByteString {
@@ -30,7 +30,7 @@ pub(super) fn is_shown(raw: &Raw) -> bool {
     !(is_hidden(action) && is_hidden(observation))
 }
 
-pub(super) fn condensation(raw: &Raw) -> Option<Condensed> {
+pub(super) fn condensation(raw: &Raw) -> Option<Condensation> {
     if name(raw, "action") != "condensation" {
         return None;
     }
@@ -43,15 +43,15 @@ pub(super) fn condensation(raw: &Raw) -> Option<Condensed> {
     ]);
     let number = |raw: Option<Raw>| raw.and_then(|raw| raw.as_u64());
     let forgotten = match (number(start), number(end)) {
-        (Some(start), Some(end)) => Forgotten::Range(start, end),
-        _ => Forgotten::Ids(
+        (Some(start), Some(end)) => ForgottenEvents::Range(start, end),
+        _ => ForgottenEvents::Ids(
             ids.iter()
                 .flat_map(Raw::array)
                 .map(|id| string(&id))
                 .collect(),
         ),
     };
-    Some(Condensed {
+    Some(Condensation {
         forgotten,
         summary: summary.and_then(|summary| summary.as_text()),
         offset: number(offset).map(|offset| offset as usize),

@@ -4,7 +4,7 @@ use bytestring::ByteString;
 use throughline_transcript::json::{Kind, Raw, Text};
 use throughline_transcript::message::{Author, Block, Content, Role, ToolCall};
 
-use super::{Condensed, Forgotten, Writer};
+use super::{Condensation, ForgottenEvents, Writer};
 use crate::formats::chat_message::{self, string};
 
 /// Whether `kind` is the class of an event.
@@ -45,15 +45,15 @@ pub(super) fn is_shown(raw: &Raw) -> bool {
     )
 }
 
-pub(super) fn condensation(raw: &Raw) -> Option<Condensed> {
+pub(super) fn condensation(raw: &Raw) -> Option<Condensation> {
     if kind(raw) != "Condensation" {
         return None;
     }
     let [forgotten, summary, offset] =
         raw.fields(["forgotten_event_ids", "summary", "summary_offset"]);
     let ids = forgotten.iter().flat_map(Raw::array).map(|id| string(&id));
-    Some(Condensed {
-        forgotten: Forgotten::Ids(ids.collect()),
+    Some(Condensation {
+        forgotten: ForgottenEvents::Ids(ids.collect()),
         summary: summary.and_then(|summary| summary.as_text()),
         offset: offset
             .and_then(|offset| offset.as_u64())

@@ -1,4 +1,4 @@
-//! Telling from the start of a text whether it is a request, and of which format.
+//! Detects from the start of a text whether it is a request, and in which format.
 
 use std::collections::HashSet;
 

@@ -245,7 +245,7 @@ fn fence_of_output(body: &str, from: usize) -> Option<Fence<'_>> {
     None
 }
 
-/// The text of a fence up to its closing line, which is the last one: output may hold fences of its own.
+/// The text of a fence up to its closing line, which is the last one: output may contain fences.
 fn inside(text: &str) -> &str {
     let text = text.trim_end();
     text.strip_suffix("```").map_or(text, |text| {

@@ -82,7 +82,7 @@ fn what_is_about_another_thing_leaves_the_first_standing() {
 }
 
 #[test]
-fn what_is_about_the_same_thing_takes_its_place_whatever_names_are_in_it() {
+fn a_statement_about_the_same_subject_supersedes_despite_other_names() {
     for (earlier, later) in [
         (
             "My favourite number 35 is 1234",

@@ -222,7 +222,7 @@ fn nothing_panics_on_odd_text() {
     }
 }
 
-/// What somebody pastes, and whether it puts something right: the kinds of it in one table.
+/// Kinds of pasted text, and whether each corrects something.
 #[test]
 fn what_is_pasted_corrects_nothing() {
     let notes = |what: &str| {
@@ -306,7 +306,7 @@ fn what_is_pasted_corrects_nothing() {
             "No, not this file.\nThe other one is wrong too.\nUse the third.".to_owned(),
             "correction",
         ),
-        // Rules hold, in whatever shape they come.
+        // Rules hold in any form.
         (
             "rules of one shape",
             (1..=6)

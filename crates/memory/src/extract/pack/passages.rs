@@ -14,9 +14,9 @@ use crate::document::{Entry, Origin, Provenance};
 
 use super::super::identifiers;
 use super::super::names::Class;
-use super::{Packing, excerpt};
+use super::{Packer, excerpt};
 
-/// Names that passages are looked for, per 1,000 tokens of the limit.
+/// Number of names for which passages are searched, per 1,000 tokens of the limit.
 const NAMES_PER_THOUSAND: usize = 180;
 /// Words that must surround a name for it to be understood.
 const CONTEXT_WORDS: usize = 3;
@@ -139,7 +139,7 @@ impl Groups {
     }
 }
 
-impl Packing<'_> {
+impl Packer<'_> {
     /// Fills what is left with the passages that bring the most expected use per token.
     pub(super) fn references(&mut self, groups: &mut Groups) {
         if groups.candidates.is_empty() {

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use crate::cues::Claim;
 use crate::document::{Entry, Origin, Provenance};
 
-use super::Packing;
+use super::Packer;
 use crate::extract::person::SUPERSEDES_MIN;
 use crate::extract::{Extractor, Remark};
 
@@ -21,7 +21,7 @@ const SENTENCES_MAX: usize = 120;
 /// Words a sentence must have to say something.
 const WORDS_MIN: usize = 3;
 
-impl Packing<'_> {
+impl Packer<'_> {
     /// Adds the sentences that say most, within `share` tokens.
     pub(super) fn remarks(&mut self, mut share: usize) {
         let said = &self.extractor.remarks;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::{Packing, excerpt};
+use super::{Packer, excerpt};
 use crate::cues::{OutputKind, StatementKind};
 use crate::document::{Entry, Origin, Provenance};
 use crate::extract::ErrorReport;
@@ -12,7 +12,7 @@ use crate::extract::tools::FileUse;
 /// Of an error line this much is quoted, bytes.
 const ERROR_BYTES: usize = 230;
 
-impl Packing<'_> {
+impl Packer<'_> {
     pub(super) fn files(&mut self) {
         let extractor = self.extractor;
         let mut share = self.share(if self.focus.is_empty() { 20 } else { 10 });

@@ -38,7 +38,7 @@ fn a_line_says_what_kind_it_is_only_where_the_heading_does_not() {
     );
     let step = Entry::NextStep {
         text: "write the migration".into(),
-        requested: Requested::Implied,
+        requested: RequestKind::Implied,
     };
     check_line(
         &item(Origin::Assistant, 3, step),

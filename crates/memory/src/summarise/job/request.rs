@@ -1,7 +1,7 @@
 //! What a model is asked: the request about a part, from the templates and what is known.
 
 use super::Job;
-use crate::document::{Entry, Item, Origin, Requested, Status};
+use crate::document::{Entry, Item, Origin, RequestKind, Status};
 use crate::render::markdown;
 use crate::summarise::answer::AnswerForm;
 use crate::summarise::ask::Request;
@@ -151,8 +151,8 @@ fn push_item(item: &Item, bytes_max: usize, shown: &mut String) {
     ));
     let details: Vec<String> = match &item.entry {
         Entry::NextStep { requested, .. } => vec![match requested {
-            Requested::Explicit => "explicit".to_owned(),
-            Requested::Implied => "implied".to_owned(),
+            RequestKind::Explicit => "explicit".to_owned(),
+            RequestKind::Implied => "implied".to_owned(),
         }],
         entry => entry.texts().skip(1).map(one_line).collect(),
     };

@@ -1,7 +1,7 @@
 //! The six headings, and headings that mean the same.
 
 use super::{ITEMS_MAX, entry_of};
-use crate::document::{Entry, Item, Requested, Section, Status};
+use crate::document::{Entry, Item, RequestKind, Section, Status};
 use crate::render::markdown::{Heading, item_lines};
 use crate::summarise::answer::NewItem;
 
@@ -238,7 +238,7 @@ fn item(under: Under, line: &str, is_answered: bool) -> Option<NewItem> {
     } else if let Some(rest) = labelled("(implied)") {
         Entry::NextStep {
             text: rest,
-            requested: Requested::Implied,
+            requested: RequestKind::Implied,
         }
     } else {
         match under {
@@ -255,7 +255,7 @@ fn item(under: Under, line: &str, is_answered: bool) -> Option<NewItem> {
             Under::Questions => whole(Section::OpenQuestions, text),
             Under::Pending => Entry::NextStep {
                 text: text.to_owned(),
-                requested: Requested::Explicit,
+                requested: RequestKind::Explicit,
             },
             Under::References if is_tool => match text.split_once(": ") {
                 Some((key, summary)) => Entry::ToolResult {

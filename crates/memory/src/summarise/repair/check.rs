@@ -9,7 +9,7 @@ use crate::render::markdown::date;
 use crate::summarise::outcome::{Finding, Flaw};
 use crate::summarise::source::PATTERN_BYTES_MIN;
 use crate::update::folded;
-use crate::verify::{RELATIVE_TO, Unsupported, verify};
+use crate::verify::{RELATIVE_TO, UnsupportedClaim, verify};
 
 /// Checks every item that a model wrote or changed. Where one says something that is not in the conversation, the sentence that does
 /// so is taken out, or the item, if nothing is left of it; one that was changed is what it was before.
@@ -84,7 +84,7 @@ pub(in crate::summarise) fn check(mut made: RepairedMemory, ground: &Ground<'_>)
 /// What is wrong with an item.
 #[derive(Default)]
 struct Wrong {
-    unsupported: Vec<Unsupported>,
+    unsupported: Vec<UnsupportedClaim>,
     quotes: Vec<String>,
 }
 
@@ -94,9 +94,9 @@ impl Wrong {
         let mut words: Vec<&str> = Vec::new();
         for unsupported in &self.unsupported {
             match unsupported {
-                Unsupported::Identifier(identifier) => words.push(identifier),
+                UnsupportedClaim::Identifier(identifier) => words.push(identifier),
                 // They are the model's words then.
-                Unsupported::Quote(_) => item.origin = Origin::Assistant,
+                UnsupportedClaim::Quote(_) => item.origin = Origin::Assistant,
             }
         }
         words.extend(self.quotes.iter().map(String::as_str));

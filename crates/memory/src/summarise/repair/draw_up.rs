@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Ground, RepairedMemory, item_of};
-use crate::document::{Entry, Item, Memory, Origin, Provenance, Requested, Section, Status};
+use crate::document::{Entry, Item, Memory, Origin, Provenance, RequestKind, Section, Status};
 use crate::render::restoring;
 use crate::summarise::answer::{AnswerContent, Change, NewItem};
 use crate::summarise::guard::{in_place_of_an_answer, words};
@@ -390,10 +390,10 @@ impl<'a> Drawer<'a> {
             .find(|part| part.message == message)
             .and_then(|part| part.at_ms);
         if let Entry::NextStep { text, requested } = &mut entry
-            && *requested == Requested::Explicit
+            && *requested == RequestKind::Explicit
             && !is_asked_for(text, &self.asked)
         {
-            *requested = Requested::Implied;
+            *requested = RequestKind::Implied;
             let id = Item::id_for(section, message, text);
             self.findings.push(Finding::NotAskedFor { id });
         }
@@ -463,8 +463,8 @@ impl<'a> Drawer<'a> {
             Entry::ToolResult { key, .. } => (Some(key.clone()), None),
             Entry::NextStep { requested, .. } => {
                 let word = match requested {
-                    Requested::Explicit => "explicit",
-                    Requested::Implied => "implied",
+                    RequestKind::Explicit => "explicit",
+                    RequestKind::Implied => "implied",
                 };
                 (Some(word.to_owned()), None)
             }

@@ -244,7 +244,7 @@ fn later_parts_go_on_from_what_was_made() {
     assert_eq!(base.version, 1);
 }
 
-/// What the user has taken back stands in the ledger as superseded, and nowhere as if it held.
+/// What the user has withdrawn is superseded in the ledger and is not stated as valid anywhere else.
 #[test]
 fn what_no_longer_holds_is_not_said_again_elsewhere() {
     let mut draft = draft();

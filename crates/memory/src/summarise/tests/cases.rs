@@ -331,7 +331,7 @@ fn a_model_that_asks_for_a_long_wait_is_not_waited_for() {
 }
 
 #[test]
-fn nothing_new_asks_nobody() {
+fn an_update_without_new_messages_sends_no_request() {
     let messages = export();
     let first = order(&messages);
     let again = Order {

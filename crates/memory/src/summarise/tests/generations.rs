@@ -127,7 +127,7 @@ proptest! {
             let (outcome, _) = drive(Job::new(order.clone()), |_| answer.as_str().into());
             check_promises(&outcome, &order);
             for item in &memory.items {
-                // What code changes by itself (a request that was answered) is in the draft.
+                // Changes made by code (a request that was answered) are in the draft.
                 let by_code = order.draft.items.iter().find(|other| other.id == item.id);
                 let is_left_out = outcome.findings.iter().any(|finding| matches!(finding, Finding::LeftOut { .. }));
                 prop_assert!(!is_left_out, "there is room");

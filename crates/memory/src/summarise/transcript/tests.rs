@@ -196,7 +196,7 @@ fn an_earlier_memory_and_secrets_are_not_shown() {
     assert!(text.contains("Go on with [redacted:"), "{text}");
 }
 
-/// Every part of every text is in exactly one chunk, whatever the window.
+/// For every window, every part of every text is in exactly one chunk.
 #[test]
 fn pieces_make_up_the_whole() {
     let numbered = |from: usize, to: usize, end: &str| -> String {

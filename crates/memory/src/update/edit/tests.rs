@@ -133,7 +133,7 @@ fn replaced_words_are_the_models() {
     );
     check(
         replace("goal", entry(Section::References, "Port it")),
-        "refused: item \"goal\" stands in section \"task\", the new words belong to \"references\"",
+        "refused: item \"goal\" is in section \"task\", the new words belong to \"references\"",
     );
     check(
         replace("gone", entry(Section::Task, "x")),
@@ -255,7 +255,7 @@ fn any_edit() -> impl Strategy<Value = Edit> {
 
 proptest! {
     #[test]
-    fn edits_keep_the_ledger_and_whatever_they_do_not_touch(
+    fn edits_keep_the_ledger_and_untouched_items(
         prior in any_memory(),
         edits in prop::collection::vec(any_edit(), 0..12),
     ) {

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use throughline_transcript::digest::Digest;
 
 use super::*;
-use crate::document::{Cover, Provenance, Requested};
+use crate::document::{Cover, Provenance, RequestKind};
 use crate::testing::{any_memory, entry, item, memory};
 
 fn user(message: usize, section: Section, text: &str) -> Item {
@@ -380,7 +380,7 @@ proptest! {
         for item in &merged.items {
             prop_assert!(prior.items.contains(item));
         }
-        let requested = |item: &&Item| matches!(item.entry, Entry::NextStep { requested: Requested::Explicit, .. });
+        let requested = |item: &&Item| matches!(item.entry, Entry::NextStep { requested: RequestKind::Explicit, .. });
         let steps = |memory: &Memory| memory.items.iter().filter(requested).filter(|item| item.status == Status::Active).count();
         prop_assert_eq!(steps(&merged), steps(&prior));
     }

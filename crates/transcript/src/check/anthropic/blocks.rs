@@ -2,7 +2,7 @@
 
 use crate::json::{Kind, Raw, Text};
 
-use super::super::checker::{Checker, Object, Shown};
+use super::super::checker::{Checker, Object, TextQuote};
 use super::super::path::Path;
 use super::super::rule;
 use super::block_types::{Role, SPECS};
@@ -24,8 +24,8 @@ const SERVER_TOOLS: &[&str] = &[
 /// Longest id of a tool call that is taken, in bytes; a body's own ids are far below.
 const ID_BYTES_MAX: usize = 4096;
 
-/// What a block is, as far as the order of blocks and turns goes.
-pub(crate) enum Seen {
+/// The properties of a block that the order of blocks and turns depends on.
+pub(crate) enum BlockSummary {
     Text {
         ends_in_space: bool,
     },
@@ -44,7 +44,7 @@ pub(crate) enum Seen {
     },
     ServerResult {
         id: String,
-        /// The type is not known, so a missing call is not held against it.
+        /// The type is unknown, so a missing call is not reported.
         is_unknown: bool,
     },
     Thinking,
@@ -55,7 +55,7 @@ pub(crate) enum Seen {
     Other,
 }
 
-impl Seen {
+impl BlockSummary {
     /// A text. Where it ends matters for the assistant's only, so others are not decoded.
     pub(crate) fn text(text: Option<&Text>, role: Role) -> Self {
         Self::Text {
@@ -90,7 +90,7 @@ impl Blocks<'_> {
         markers: &mut Markers,
         path: &Path<'_>,
         checker: &mut Checker<'_>,
-    ) -> Option<Seen> {
+    ) -> Option<BlockSummary> {
         let block = checker.object(block, *path)?;
         let kind = checker.required_name(&block, "type", path)?;
         let kind = kind.decode();
@@ -138,12 +138,15 @@ impl Blocks<'_> {
         markers: &mut Markers,
         path: &Path<'_>,
         checker: &mut Checker<'_>,
-    ) -> Seen {
+    ) -> BlockSummary {
         match kind {
             "text" => {
                 check_text_block(block, markers, path, checker);
                 self.check_citations(block, role, path, checker);
-                return Seen::text(block.present("text").and_then(Raw::as_text).as_ref(), role);
+                return BlockSummary::text(
+                    block.present("text").and_then(Raw::as_text).as_ref(),
+                    role,
+                );
             }
             "image" => self.check_image(block, path, checker),
             "document" => self.check_document(block, role, markers, path, checker),
@@ -153,11 +156,11 @@ impl Blocks<'_> {
             "thinking" => {
                 checker.required_string(block, "thinking", path);
                 check_signature(block, "signature", path, checker);
-                return Seen::Thinking;
+                return BlockSummary::Thinking;
             }
             "redacted_thinking" => {
                 check_signature(block, "data", path, checker);
-                return Seen::Thinking;
+                return BlockSummary::Thinking;
             }
             "server_tool_use" | "mcp_tool_use" => {
                 return check_server_use(kind, block, path, checker);
@@ -185,14 +188,14 @@ impl Blocks<'_> {
                 // The results of server tools are all alike.
                 checker.required_value(block, "content", "what the tool gave back", path);
                 if let Some(id) = checker.required_name(block, "tool_use_id", path) {
-                    return Seen::ServerResult {
+                    return BlockSummary::ServerResult {
                         id: id.decode().into_owned(),
                         is_unknown: false,
                     };
                 }
             }
         }
-        Seen::Other
+        BlockSummary::Other
     }
 
     fn check_citations(
@@ -293,7 +296,7 @@ impl Blocks<'_> {
         markers: &mut Markers,
         path: &Path<'_>,
         checker: &mut Checker<'_>,
-    ) -> Seen {
+    ) -> BlockSummary {
         checker.optional_bool(block, "is_error", path);
         if let Some(content) = block.present("content") {
             let path = path.key("content");
@@ -302,15 +305,20 @@ impl Blocks<'_> {
             self.check_nested(content, NESTED, markers, &path, checker);
         }
         match checker.required_name(block, "tool_use_id", path) {
-            Some(id) => Seen::ToolResult {
+            Some(id) => BlockSummary::ToolResult {
                 id: id.decode().into_owned(),
                 toolset: block.string("toolset_name"),
             },
-            None => Seen::Other,
+            None => BlockSummary::Other,
         }
     }
 
-    fn check_compaction(&self, block: &Object, path: &Path<'_>, checker: &mut Checker<'_>) -> Seen {
+    fn check_compaction(
+        &self,
+        block: &Object,
+        path: &Path<'_>,
+        checker: &mut Checker<'_>,
+    ) -> BlockSummary {
         let content = checker.optional_string(block, "content", path);
         let is_blank = content.as_ref().is_some_and(Text::is_blank);
         if is_blank {
@@ -328,7 +336,7 @@ impl Blocks<'_> {
                 .betas
                 .require("compact-2026-09-04", *path, checker);
         }
-        Seen::Compaction {
+        BlockSummary::Compaction {
             is_signed,
             has_content: content.is_some() && !is_blank || block.has("encrypted_content"),
         }
@@ -456,15 +464,15 @@ fn unknown(
     markers: &mut Markers,
     path: &Path<'_>,
     checker: &mut Checker<'_>,
-) -> Seen {
+) -> BlockSummary {
     warn_of_unknown(path, checker);
     markers.cacheable(block, path, checker);
     match block.string("tool_use_id") {
-        Some(id) => Seen::ServerResult {
+        Some(id) => BlockSummary::ServerResult {
             id,
             is_unknown: true,
         },
-        None => Seen::Other,
+        None => BlockSummary::Other,
     }
 }
 
@@ -501,7 +509,7 @@ fn check_id(block: &Object, path: &Path<'_>, checker: &mut Checker<'_>) -> Optio
             path.key("id"),
             format_args!(
                 "{} is no id of a tool call: use letters, digits, `_` and `-` only, here and in the result",
-                Shown(&id)
+                TextQuote(&id)
             ),
         );
     }
@@ -520,15 +528,15 @@ fn check_input(block: &Object, path: &Path<'_>, checker: &mut Checker<'_>) {
     }
 }
 
-fn check_tool_use(block: &Object, path: &Path<'_>, checker: &mut Checker<'_>) -> Seen {
+fn check_tool_use(block: &Object, path: &Path<'_>, checker: &mut Checker<'_>) -> BlockSummary {
     checker.required_name(block, "name", path);
     check_input(block, path, checker);
     match check_id(block, path, checker) {
-        Some(id) => Seen::ToolUse {
+        Some(id) => BlockSummary::ToolUse {
             id,
             toolset: block.string("toolset_name"),
         },
-        None => Seen::Other,
+        None => BlockSummary::Other,
     }
 }
 
@@ -537,7 +545,7 @@ fn check_server_use(
     block: &Object,
     path: &Path<'_>,
     checker: &mut Checker<'_>,
-) -> Seen {
+) -> BlockSummary {
     check_input(block, path, checker);
     let name = checker.required_name(block, "name", path);
     let is_connector = kind == "mcp_tool_use";
@@ -547,13 +555,13 @@ fn check_server_use(
         checker.known_value(block, "name", SERVER_TOOLS, path);
     }
     match check_id(block, path, checker) {
-        Some(id) => Seen::ServerUse {
+        Some(id) => BlockSummary::ServerUse {
             id,
             name: name
                 .filter(|_| !is_connector)
                 .map(|name| name.decode().into_owned()),
         },
-        None => Seen::Other,
+        None => BlockSummary::Other,
     }
 }
 
@@ -582,7 +590,7 @@ fn check_media_type(source: &Object, allowed: &[&str], path: &Path<'_>, checker:
             path.key("media_type"),
             format_args!(
                 "{} cannot be sent here: convert it to one of {}",
-                Shown(&media_type),
+                TextQuote(&media_type),
                 allowed.join(", ")
             ),
         );

@@ -2,12 +2,12 @@
 
 use crate::json::{Kind, Raw};
 
-use super::super::checker::{Checker, Object, Shown};
+use super::super::checker::{Checker, Object, TextQuote};
 use super::super::path::Path;
 use super::super::rule;
 use super::Request;
 use super::block_types::Role;
-use super::blocks::{Blocks, Seen, check_text};
+use super::blocks::{BlockSummary, Blocks, check_text};
 use super::cache::Markers;
 use super::turns::Turns;
 
@@ -109,12 +109,12 @@ struct Compactions {
 impl Compactions {
     fn block(
         &mut self,
-        seen: &Seen,
+        seen: &BlockSummary,
         (message, block): (usize, usize),
         path: &Path<'_>,
         checker: &mut Checker<'_>,
     ) {
-        let Seen::Compaction {
+        let BlockSummary::Compaction {
             is_signed,
             has_content,
         } = *seen
@@ -195,7 +195,7 @@ impl MessageCheck<'_, '_, '_> {
                     check_text(&text, content_path, self.checker);
                 }
                 self.markers.unmarked();
-                let seen = Seen::text(Some(&text), role);
+                let seen = BlockSummary::text(Some(&text), role);
                 self.compactions
                     .block(&seen, (index, 0), path, self.checker);
                 self.turns.block(seen, (index, 0), self.checker);
@@ -213,7 +213,7 @@ impl MessageCheck<'_, '_, '_> {
                 .blocks
                 .check(&block, role, self.markers, &path, self.checker);
             // A block that could not be read still counts.
-            let seen = seen.unwrap_or(Seen::Other);
+            let seen = seen.unwrap_or(BlockSummary::Other);
             self.compactions
                 .block(&seen, (index, count), &path, self.checker);
             self.turns.block(seen, (index, count), self.checker);
@@ -247,7 +247,7 @@ impl MessageCheck<'_, '_, '_> {
                     path.key("role"),
                     format_args!(
                         "{} is no role: use user (also for results of tools), assistant or system",
-                        Shown(&role)
+                        TextQuote(&role)
                     ),
                 );
                 None

@@ -2,7 +2,7 @@
 
 use crate::json::{Kind, Raw};
 
-use super::super::checker::{Checker, Object, Quoted};
+use super::super::checker::{Checker, Object, Quote};
 use super::super::path::Path;
 use super::super::rule;
 use super::cache::Markers;
@@ -157,7 +157,7 @@ fn check_thinking(
             path.key("type"),
             format_args!(
                 "{} is no thinking mode: use adaptive, enabled, disabled or between_tools",
-                Quoted(other)
+                Quote(other)
             ),
         ),
     }
@@ -456,10 +456,7 @@ fn check_thread(body: &Object, settings: &mut Settings, betas: &Betas, checker: 
         other => checker.add(
             &rule::THREAD_TYPE,
             path.key("type"),
-            format_args!(
-                "{} is no thread type: use create or continue",
-                Quoted(other)
-            ),
+            format_args!("{} is no thread type: use create or continue", Quote(other)),
         ),
     }
 }

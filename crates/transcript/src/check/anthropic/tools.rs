@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::super::checker::{Checker, Object, Shown};
+use super::super::checker::{Checker, Object, TextQuote};
 use super::super::path::Path;
 use super::super::rule;
 use super::cache::Markers;
@@ -12,13 +12,13 @@ use super::settings::{Settings, forces_tool};
 const NAME_BYTES_MAX: usize = 128;
 
 /// The tools that a request defines.
-pub(crate) struct Defined {
+pub(crate) struct ToolDefinitions {
     names: HashSet<String>,
     /// Connectors define tools whose names are not in the body.
     has_unnamed: bool,
 }
 
-impl Defined {
+impl ToolDefinitions {
     /// Whether a tool of that name may be defined.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.has_unnamed || self.names.contains(name)
@@ -39,11 +39,11 @@ pub(crate) fn check(
     settings: &Settings,
     markers: &mut Markers,
     checker: &mut Checker<'_>,
-) -> Option<Defined> {
+) -> Option<ToolDefinitions> {
     let root = Path::Root;
     let defined = checker.optional_array(body, "tools", &root).map(|tools| {
         let path = root.key("tools");
-        let mut defined = Defined {
+        let mut defined = ToolDefinitions {
             names: HashSet::new(),
             has_unnamed: body.has("mcp_servers"),
         };
@@ -60,7 +60,12 @@ pub(crate) fn check(
     defined
 }
 
-fn check_tool(tool: &Object, defined: &mut Defined, path: &Path<'_>, checker: &mut Checker<'_>) {
+fn check_tool(
+    tool: &Object,
+    defined: &mut ToolDefinitions,
+    path: &Path<'_>,
+    checker: &mut Checker<'_>,
+) {
     let kind = checker.optional_string(tool, "type", path);
     let is_custom = kind.is_none_or(|kind| kind.decode() == "custom");
     if is_custom {
@@ -73,7 +78,7 @@ fn check_tool(tool: &Object, defined: &mut Defined, path: &Path<'_>, checker: &m
                 checker.add(
                     &rule::WRONG_TYPE,
                     path.key("type"),
-                    format_args!("the input of a tool is an object, not {}", Shown(&kind)),
+                    format_args!("the input of a tool is an object, not {}", TextQuote(&kind)),
                 );
             }
         }
@@ -114,7 +119,7 @@ pub(crate) fn is_plain_name(name: &str, bytes_max: usize) -> bool {
 fn check_choice(
     body: &Object,
     settings: &Settings,
-    defined: Option<&Defined>,
+    defined: Option<&ToolDefinitions>,
     checker: &mut Checker<'_>,
 ) {
     let root = Path::Root;
@@ -137,7 +142,7 @@ fn check_choice(
                     path.key("name"),
                     format_args!(
                         "no tool is named {}: define it or choose another",
-                        Shown(&name)
+                        TextQuote(&name)
                     ),
                 );
             }
@@ -147,7 +152,7 @@ fn check_choice(
             path.key("type"),
             format_args!(
                 "{} is no tool choice: use auto, any, tool or none",
-                Shown(&kind)
+                TextQuote(&kind)
             ),
         ),
     }

@@ -5,12 +5,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::super::checker::{Checker, Quoted};
+use super::super::checker::{Checker, Quote};
 use super::super::path::Path;
 use super::super::rule;
 use super::Request;
 use super::block_types::Role;
-use super::blocks::Seen;
+use super::blocks::BlockSummary;
 
 /// Index of the message and of the block in it.
 type Place = (usize, usize);
@@ -167,7 +167,7 @@ impl<'r> Turns<'r> {
     }
 
     /// A block of the message that was entered.
-    pub(crate) fn block(&mut self, seen: Seen, place: Place, checker: &mut Checker<'_>) {
+    pub(crate) fn block(&mut self, seen: BlockSummary, place: Place, checker: &mut Checker<'_>) {
         match self.last.map(|(role, _)| role) {
             Some(Role::User) => self.user_block(seen, place, checker),
             Some(Role::Assistant) => self.assistant_block(seen, place, checker),
@@ -175,8 +175,8 @@ impl<'r> Turns<'r> {
         }
     }
 
-    fn user_block(&mut self, seen: Seen, place: Place, checker: &mut Checker<'_>) {
-        if let Seen::ToolResult { id, toolset } = seen {
+    fn user_block(&mut self, seen: BlockSummary, place: Place, checker: &mut Checker<'_>) {
+        if let BlockSummary::ToolResult { id, toolset } = seen {
             self.has_tool_blocks = true;
             self.result(&id, toolset.as_deref(), place, checker);
             self.has_result = true;
@@ -204,7 +204,7 @@ impl<'r> Turns<'r> {
                     checker.add(
                         &rule::DUPLICATE_RESULT,
                         path,
-                        format_args!("the call {} has a result already: keep one", Quoted(id)),
+                        format_args!("the call {} has a result already: keep one", Quote(id)),
                     );
                 });
             } else if self.has_other {
@@ -238,7 +238,7 @@ impl<'r> Turns<'r> {
                     path,
                     format_args!(
                         "the call {} is in messages[{call_message}], and its result must be in the next user turn: move it there",
-                        Quoted(id)
+                        Quote(id)
                     ),
                 );
             }),
@@ -248,33 +248,35 @@ impl<'r> Turns<'r> {
                     path,
                     format_args!(
                         "the assistant turn before has no tool_use {}: remove the result or restore the call",
-                        Quoted(id)
+                        Quote(id)
                     ),
                 );
             }),
         }
     }
 
-    fn assistant_block(&mut self, seen: Seen, place: Place, checker: &mut Checker<'_>) {
-        if self.last_block == LastBlock::None && !matches!(seen, Seen::Compaction { .. }) {
-            self.first_block_thinks = Some(matches!(seen, Seen::Thinking));
+    fn assistant_block(&mut self, seen: BlockSummary, place: Place, checker: &mut Checker<'_>) {
+        if self.last_block == LastBlock::None && !matches!(seen, BlockSummary::Compaction { .. }) {
+            self.first_block_thinks = Some(matches!(seen, BlockSummary::Thinking));
         }
         self.last_block = match &seen {
-            Seen::Text { ends_in_space } => LastBlock::Text {
+            BlockSummary::Text { ends_in_space } => LastBlock::Text {
                 ends_in_space: *ends_in_space,
             },
-            Seen::ServerUse { .. } => LastBlock::ServerUse,
-            Seen::ServerResult { .. } => LastBlock::ServerResult,
-            Seen::Thinking => LastBlock::Thinking,
-            Seen::Compaction { .. } => LastBlock::Compaction,
-            Seen::ToolUse { .. } | Seen::ToolResult { .. } | Seen::Other => LastBlock::Other,
+            BlockSummary::ServerUse { .. } => LastBlock::ServerUse,
+            BlockSummary::ServerResult { .. } => LastBlock::ServerResult,
+            BlockSummary::Thinking => LastBlock::Thinking,
+            BlockSummary::Compaction { .. } => LastBlock::Compaction,
+            BlockSummary::ToolUse { .. }
+            | BlockSummary::ToolResult { .. }
+            | BlockSummary::Other => LastBlock::Other,
         };
         match seen {
-            Seen::ToolUse { id, toolset } => {
+            BlockSummary::ToolUse { id, toolset } => {
                 self.has_tool_blocks = true;
                 self.call(id, toolset, place, checker);
             }
-            Seen::ServerUse { id, name } => {
+            BlockSummary::ServerUse { id, name } => {
                 if !self.server_ids.insert(id.clone()) || self.calls_seen.contains_key(&id) {
                     report_duplicate(&id, place, checker);
                 } else {
@@ -282,7 +284,7 @@ impl<'r> Turns<'r> {
                     self.server_calls.insert(id, ServerCall { name, place });
                 }
             }
-            Seen::ServerResult { id, is_unknown } => {
+            BlockSummary::ServerResult { id, is_unknown } => {
                 self.server_result(&id, is_unknown, place, checker);
             }
             _ => {}
@@ -329,7 +331,7 @@ impl<'r> Turns<'r> {
                 checker.add(
                     &rule::DUPLICATE_RESULT,
                     path,
-                    format_args!("the call {} has a result already: keep one", Quoted(id)),
+                    format_args!("the call {} has a result already: keep one", Quote(id)),
                 );
             });
         } else {
@@ -339,7 +341,7 @@ impl<'r> Turns<'r> {
                     path,
                     format_args!(
                         "no server tool call {} is open in this assistant turn: remove the result or restore the call before it",
-                        Quoted(id)
+                        Quote(id)
                     ),
                 );
             });
@@ -409,7 +411,7 @@ impl<'r> Turns<'r> {
                 checker.add(
                     rule,
                     path,
-                    format_args!("the call {} has no result, {advice}", Quoted(&call.id)),
+                    format_args!("the call {} has no result, {advice}", Quote(&call.id)),
                 );
             });
         }
@@ -449,7 +451,7 @@ impl<'r> Turns<'r> {
                         path,
                         format_args!(
                             "the call of {} is still open, so `tools` must define that tool: add it or remove the call",
-                            Quoted(name)
+                            Quote(name)
                         ),
                     );
                 });
@@ -579,7 +581,7 @@ fn report_duplicate(id: &str, place: Place, checker: &mut Checker<'_>) {
             path,
             format_args!(
                 "two calls have the id {}: give each its own, in the results too",
-                Quoted(id)
+                Quote(id)
             ),
         );
     });

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::json::{Kind, Raw, Text};
 
-use super::super::checker::{Checker, Object, Shown};
+use super::super::checker::{Checker, Object, TextQuote};
 use super::super::path::Path;
 use super::super::rule::{self, Rule};
 
@@ -148,7 +148,7 @@ fn check_formats(body: &Object, checker: &mut Checker<'_>) {
                     path.key("type"),
                     format_args!(
                         "{} is no response format: use text, json_object or json_schema",
-                        Shown(&kind)
+                        TextQuote(&kind)
                     ),
                 ),
             }
@@ -325,7 +325,7 @@ fn check_tool_choice(
                 path,
                 format_args!(
                     "{} is no tool choice: use none, auto, required or an object",
-                    Shown(&word)
+                    TextQuote(&word)
                 ),
             );
         }
@@ -352,7 +352,7 @@ fn check_tool_choice(
                     path.key("name"),
                     format_args!(
                         "no tool is named {}: define it or choose another",
-                        Shown(&name)
+                        TextQuote(&name)
                     ),
                 );
             }
@@ -363,7 +363,7 @@ fn check_tool_choice(
             path.key("type"),
             format_args!(
                 "{} is no tool choice: use function, custom or allowed_tools",
-                Shown(&kind)
+                TextQuote(&kind)
             ),
         ),
     }

@@ -1,7 +1,7 @@
 //! The order of roles that chat templates of many local models insist on.
 //!
 //! One system message at the front, then user and assistant strictly in turn. As in these templates, tool messages
-//! and assistant messages that call tools are passed over when turns are counted.
+//! and assistant messages that call tools are ignored when turns are counted.
 
 use super::super::checker::Checker;
 use super::super::path::Path;

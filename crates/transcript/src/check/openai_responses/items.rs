@@ -2,7 +2,7 @@
 
 use crate::json::{Kind, Raw};
 
-use super::super::checker::{Checker, Object, Quoted};
+use super::super::checker::{Checker, Object, Quote};
 use super::super::openai_chat::{check_arguments, is_function_name};
 use super::super::path::Path;
 use super::super::rule;
@@ -185,7 +185,7 @@ fn check_message(item: &Object, path: &Path<'_>, checker: &mut Checker<'_>) -> I
             checker.add(
                 &rule::RESPONSES_ROLE,
                 path.key("role"),
-                format_args!("{} is no role: {advice}", Quoted(other)),
+                format_args!("{} is no role: {advice}", Quote(other)),
             );
             return Item::OtherMessage;
         }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::json::Raw;
 
-use super::super::checker::{Checker, Quoted};
+use super::super::checker::{Checker, Quote};
 use super::super::path::Path;
 use super::super::rule::{self, Rule, Severity};
 use super::Request;
@@ -71,10 +71,7 @@ impl Order<'_> {
             checker.add(
                 &rule::RESPONSES_DUPLICATE_ITEM,
                 path.key("id"),
-                format_args!(
-                    "an earlier item has the id {} too: send it once",
-                    Quoted(id)
-                ),
+                format_args!("an earlier item has the id {} too: send it once", Quote(id)),
             );
         }
         self.follow_reasoning(item, checker);
@@ -162,7 +159,7 @@ impl Order<'_> {
                 path.key("call_id"),
                 format_args!(
                     "an earlier call has the call_id {} too: give each its own",
-                    Quoted(&id)
+                    Quote(&id)
                 ),
             );
             return;
@@ -192,7 +189,7 @@ impl Order<'_> {
             checker.add(
                 &rule::RESPONSES_DUPLICATE_RESULT,
                 path.key("call_id"),
-                format_args!("the call {} has an output already: keep one", Quoted(&id)),
+                format_args!("the call {} has an output already: keep one", Quote(&id)),
             );
         } else if call.pair != pair {
             checker.add(
@@ -200,7 +197,7 @@ impl Order<'_> {
                 path.key("type"),
                 format_args!(
                     "the call {} is of another kind than this output: use the output type of the call",
-                    Quoted(&id)
+                    Quote(&id)
                 ),
             );
         }
@@ -218,14 +215,14 @@ impl Order<'_> {
                     path.key("call_id"),
                     format_args!(
                         "the output of {} comes before its call: move it after the call",
-                        Quoted(id)
+                        Quote(id)
                     ),
                 );
             } else if !self.request.continues && !self.has_reference {
                 checker.add(
                     &rule::RESPONSES_RESULT_WITHOUT_USE,
                     path.key("call_id"),
-                    format_args!("no call in the input has the call_id {}: remove the output or restore the call", Quoted(id)),
+                    format_args!("no call in the input has the call_id {}: remove the output or restore the call", Quote(id)),
                 );
             }
         }
@@ -243,7 +240,7 @@ impl Order<'_> {
                 path.key("call_id"),
                 format_args!(
                     "the call {} has no output: add one or remove the call",
-                    Quoted(id)
+                    Quote(id)
                 ),
             );
         }
