@@ -1,7 +1,7 @@
 //! Writes requests: a conversation from any source in any of the wire formats.
 //!
 //! [`convert`] writes the whole conversation, [`request_with_memory`] a memory and the messages that it does not
-//! cover, [`to_jsonl`] a neutral list. What is written keeps to the providers' rules: every call is answered once,
+//! cover, [`to_jsonl`] a neutral list. The output follows the providers' rules: every call is answered once,
 //! directly and by one result, no text is empty, the user speaks first. What had to be repaired or could not be
 //! carried over is listed in [`ConvertedRequest::losses`].
 //!

@@ -1,4 +1,4 @@
-//! A source that is one JSON value, read as far as it is whole.
+//! A source that is one JSON value, read as far as it is complete.
 
 use std::ops::Range;
 
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_are_given_of_what_is_there() {
+    fn present_values_are_slices() {
         let source = SourceText::from_text("{\"t\":\"x\",\"list\":[1,{\"x\":2},{\"y\": ");
         let document = Document::read(&source, &[], "test", has_any(&["y"])).unwrap();
         assert_eq!(document.field("t").unwrap().as_str(), "\"x\"");
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_document_is_refused() {
+    fn a_text_that_is_not_a_document_is_refused() {
         let error = Document::read(&SourceText::from_text("hello"), &[], "test", |element| {
             element.field("a").is_some()
         })

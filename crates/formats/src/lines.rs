@@ -1,4 +1,4 @@
-//! Records of a JSONL file: one JSON value a line. Damaged files are read too.
+//! Records of a JSONL file: one JSON value per line. Damaged files are read too.
 //!
 //! A bad line never ends the reading. Unreadable text is reported in [`Lines::skipped`], and the reader searches for
 //! records after it: a record that was appended to a torn one (the writer died in the middle of a line) is found, even

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_tell_what_is_known() {
+    fn errors_list_the_known_formats() {
         let source = SourceText::from_text("some words");
         let error = read(&source, Some("carrier-pigeon")).unwrap_err();
         assert!(matches!(error, ReadError::NoSuchFormat { name, .. } if name == "carrier-pigeon"));

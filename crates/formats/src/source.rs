@@ -1,4 +1,4 @@
-//! A source: the text of a file, and what reading it gives.
+//! A source: the text of a file, and the result of reading it.
 //!
 //! [`SourceText::from_bytes`] turns the bytes of a file into a text. A healthy file is not copied. Byte-order marks are
 //! removed (UTF-16 is decoded), runs of NUL bytes that a crash left behind are removed, bytes that are not UTF-8 become

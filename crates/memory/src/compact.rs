@@ -1,4 +1,4 @@
-//! From messages to a memory of a given size, in one call.
+//! Makes a memory of a given size from messages, in one call.
 //!
 //! ```
 //! use throughline_memory::compact::{Form, Options, compact};

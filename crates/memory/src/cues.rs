@@ -1,4 +1,4 @@
-//! Recognisers of what a piece of text says: the person's corrections and facts, the model's decisions, a tool's errors.
+//! Recognises statements in a text: the user's corrections and facts, the model's decisions, a tool's errors.
 //!
 //! Everything here is a pure function of text. Nothing knows messages, sections or items: the caller says which text is
 //! whose, and gets back slices of it with what they are and how sure that is (0 to 100).

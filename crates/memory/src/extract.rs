@@ -1,6 +1,6 @@
 //! The compactor that needs no model: it builds every section from verbatim spans of the transcript.
 //!
-//! An [`Extractor`] is fed message by message, each in time proportional to the message, and can be asked for a memory
+//! An [`Extractor`] takes one message at a time, in time proportional to the message, and can produce a memory
 //! at any point. The same messages give the same memory, byte for byte. It reads no clock, file or network.
 //!
 //! What it deliberately does not do: rephrase. Everything in a memory was in the transcript, apart from the few

@@ -1,6 +1,6 @@
-//! The memory document as JSON, in full: what is written, and how it is read back.
+//! Writes the complete memory document as JSON and reads it back.
 //!
-//! Reading accepts files of a later minor version: fields that this version does not know are passed over and
+//! Reading accepts files of a later minor version: unknown fields are ignored and
 //! reported ([`Reading::unread`]). Anything else that does not fit is an error with the path of the place.
 
 mod form;

@@ -1,5 +1,5 @@
-//! What an agent itself says to the model in a conversation. It is neither a wish of the user nor output of a tool: memories leave
-//! it out.
+//! Notes that an agent itself writes to the model in a conversation. They are neither user input nor tool output, so
+//! memories leave them out.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_agent_puts_in_is_left_out() {
+    fn agent_insertions_are_left_out() {
         check("Fix the ferry.", "Fix the ferry.");
         check(
             "<environment_context>\n  <cwd>/srv/quay</cwd>\n</environment_context>",

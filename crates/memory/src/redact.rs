@@ -1,4 +1,4 @@
-//! Redaction: secrets in a text are replaced by markers.
+//! Redaction: replaces secrets in a text with markers.
 //!
 //! A marker names the rule and a short digest of the secret, `[redacted:github-token:1f3a]`, so that a reader still
 //! sees what was there and whether two places held the same. Rules are data (`data/redaction.toml`): patterns of

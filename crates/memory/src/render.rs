@@ -1,4 +1,4 @@
-//! The document as others read it. Every rendering is a pure function of the memory: same memory, same bytes.
+//! Renderings of the document. Each is a pure function of the memory: same memory, same bytes.
 //!
 //! * the full JSON form: [`crate::document::Memory::to_json`], the only one that can be read back;
 //! * [`object::render`]: the compact JSON object;

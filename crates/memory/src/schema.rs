@@ -1,6 +1,6 @@
-//! JSON Schemas of the forms that other programs read, made from the structs that write them.
+//! JSON Schemas of the forms that other programs read, generated from the structs that write them.
 //!
-//! They are published under `docs/schema`; a test fails when the files there say something else.
+//! They are published under `docs/schema`; a test fails if those files differ.
 
 use schemars::generate::SchemaSettings;
 use serde_json::Value;

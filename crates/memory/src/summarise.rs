@@ -1,6 +1,6 @@
-//! Memories that a model makes, as a job without input and output.
+//! Makes memories with a model, as a job that does no I/O.
 //!
-//! A [`Job`] is given an [`Order`] and says, [`Step`] by step, what a model is to be asked. The driver makes the
+//! A [`Job`] takes an [`Order`] and requests, [`Step`] by step, what to ask a model. The driver makes the
 //! calls, waits where it says so and returns what came: an [`Answer`] or a [`CallFailure`]. The end is an
 //! [`JobOutcome`]: always a memory, made by the model or, if nothing that it said could be used, by code alone. The same
 //! order and the same answers give the same outcome.

@@ -1,4 +1,4 @@
-//! Whether a memory says only what the transcript says.
+//! Checks that a memory says only what the transcript says.
 //!
 //! Two things can be checked without understanding: words that are given as the user's or a tool's must occur in a
 //! text of that speaker, and an identifier (a path, an address, a version, a name in code, a number of three digits or

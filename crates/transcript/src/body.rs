@@ -1,4 +1,4 @@
-//! Request bodies and their messages, read: Anthropic Messages, OpenAI Chat Completions, OpenAI Responses.
+//! Reads request bodies and their messages: Anthropic Messages, OpenAI Chat Completions, OpenAI Responses.
 //!
 //! A body is split into slices, never turned into a tree. [`read_body`] reads a whole one, [`read_message`] one message
 //! or item, [`BodyReader`] the parts of a body that is not whole. What is broken is left out and reported; the rest is

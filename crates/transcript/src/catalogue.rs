@@ -1,4 +1,4 @@
-//! What is known about models: windows, limits, prices, cache rules and abilities.
+//! The model catalogue: windows, limits, prices, cache rules and capabilities.
 //!
 //! The figures are a data file, `data/models.toml`, that comes with the crate ([`Catalogue::embedded`]) and that users
 //! correct and extend with a file of the same form ([`Catalogue::with_overrides`]). Every entry says where its figures

@@ -1,7 +1,7 @@
 //! The wire checker: would the provider refuse this request body, and why?
 //!
 //! [`check`] walks a body once and reports every rule of the provider that it breaks, each as a [`Finding`] with a
-//! stable code, the path of the place and a sentence that says what to do. An error means that the provider answers
+//! stable code, a path and a sentence that says what to do. An error means that the provider answers
 //! with a 4xx; a warning, that it may (the rule depends on the model, the version or the platform, and these are
 //! unknown) or that the body does not mean what its writer probably intends.
 //!

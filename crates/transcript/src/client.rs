@@ -1,7 +1,7 @@
-//! What a client's request says besides its messages, wire by wire.
+//! The fields of a client's request besides its messages, per wire format.
 //!
-//! Whoever forwards the requests of a client has to know a few of their fields: which model is asked and what it is
-//! shown before the messages ([`Head`]), whether the provider keeps or shortens the history ([`obstacle`]), which
+//! A program that forwards requests has to know a few of their fields: the model and everything that it sees before the
+//! messages ([`Head`]), whether the provider keeps or shortens the history ([`obstacle`]), which
 //! reasoning is bound to what precedes it ([`reasoning_signatures`], [`without_reasoning`]), whether caching is asked
 //! for ([`has_cache_marker`]), and what an error has to look like ([`error_body`]). All names of such fields are here.
 //!
@@ -123,7 +123,7 @@ mod tests {
     use crate::outline::Reader;
 
     #[test]
-    fn what_keeps_a_conversation_from_being_followed_is_found() {
+    fn obstacles_to_following_a_conversation_are_found() {
         let check = |wire, fields: &str, expected| {
             let list = crate::body::list_name(wire);
             let body = format!(r#"{{"model":"m",{fields}"{list}":[]}}"#);

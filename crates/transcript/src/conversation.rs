@@ -1,4 +1,4 @@
-//! A conversation as it is read: its messages and the settings that came with them.
+//! A conversation from a source: its messages and settings.
 
 use crate::json::Raw;
 use crate::message::{Block, Message};

@@ -1,7 +1,7 @@
-//! Canonical digests: the same message has the same digest, however the client writes it this time.
+//! Canonical digests: the same message has the same digest in every spelling that a client uses.
 //!
 //! Clients move their cache markers, write a lone text as a string or as a block, and add or leave out ids and states
-//! of their own. None of this changes what was said, so none of it is in the digest. White space, escapes and the
+//! of their own. None of this changes the content, so none of it is in the digest. White space, escapes and the
 //! field names of the wire format are not in it either. The order of fields is.
 //!
 //! Digests are chained: the one of a prefix says which messages came before, all of them and in order.

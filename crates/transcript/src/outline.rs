@@ -1,6 +1,6 @@
-//! A client's request body, taken apart only as far as it has to be.
+//! A client's request body, parsed only as far as necessary.
 //!
-//! A body of a long conversation is megabytes, and all of it but the end was there in the request before. A [`Reader`]
+//! The body of a long conversation has megabytes, and all but its end was in the previous request. A [`Reader`]
 //! walks the list of messages: an element whose bytes are known is passed over by its length, without a look at its
 //! grammar ([`Reader::skip`]); any other is walked and checked ([`Reader::next`]). At the end, [`Reader::finish`] gives
 //! the [`Outline`]: the fields of the request and the positions of its messages in the body. [`Outline::replaced`]

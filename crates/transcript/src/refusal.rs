@@ -1,6 +1,6 @@
-//! What a provider means when it does not answer.
+//! Classifies responses that are not answers.
 //!
-//! [`classify`] sorts answers by what can be done about them. Only [`Class::ContextOverflow`] and
+//! [`classify`] sorts responses by what the caller can do about them. Only [`Class::ContextOverflow`] and
 //! [`Class::BodyTooLarge`] are reasons to compact at once; [`Class::RateLimit`] and [`Class::Overloaded`] ask for
 //! patience; [`Class::BadRequest`] is to be reported and not cured by leaving history out. The text of a normal answer
 //! is never taken for an error: it is not looked at.
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn overflows_are_told_apart_from_everything_else() {
+    fn overflows_are_distinguished_from_everything_else() {
         use Class::{
             BadRequest, BodyTooLarge, ContextOverflow, Overloaded, RateLimit, ServerError,
         };

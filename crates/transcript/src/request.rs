@@ -1,7 +1,7 @@
-//! The requests of a live session: what stays the same from one to the next, and the messages.
+//! The requests of a live session: a constant frame and the messages.
 //!
-//! A [`Frame`] is everything of a request but its messages: model, system prompt, tools, settings. [`Frame::compose`]
-//! writes a body of the frame, at most one memory, and messages as they are. The list of messages is the last field,
+//! A [`Frame`] is everything in a request except its messages: model, system prompt, tools, settings. [`Frame::compose`]
+//! writes a body of the frame, at most one memory, and unchanged messages. The list of messages is the last field,
 //! and a body contains nothing but its inputs. As long as frame and memory stay the same, each request is therefore a
 //! byte prefix of the next one (except for cache markers and the closing brackets). [`message`] makes the messages that
 //! a session adds.

@@ -1,7 +1,7 @@
-//! Rebuilding a body from its own slices.
+//! Rebuilds a body from its own slices.
 //!
-//! A [`Splice`] collects changes to a JSON text and writes the text with them. Whatever no change touches comes out
-//! byte for byte: white space, order and repetition of keys, escapes, spelling of numbers. Without a change the text
+//! A [`Splice`] collects changes to a JSON text and writes the text with them. Everything else stays the same byte for
+//! byte: white space, order and repetition of keys, escapes, spelling of numbers. Without a change the text
 //! itself comes back. It knows JSON and nothing of wire formats.
 //!
 //! ```

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn an_excerpt_keeps_both_ends_and_says_what_is_missing() {
+    fn an_excerpt_keeps_both_ends_and_states_the_omission() {
         let mut log = String::from("BEGIN suite seed=9917\n");
         for case in 0..200_000 {
             log.push_str("test case ");
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_fits_stays_as_it_is() {
+    fn a_text_that_fits_is_unchanged() {
         assert!(matches!(truncate_bytes("abc", 3), Cow::Borrowed("abc")));
         assert!(matches!(head_and_tail("abc", 0), Cow::Borrowed("abc")));
     }

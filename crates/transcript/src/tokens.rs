@@ -1,4 +1,4 @@
-//! How many tokens a text, a block, a message or a conversation takes.
+//! Counts the tokens of a text, a block, a message or a conversation.
 //!
 //! [`Counter::reference`] counts in `cl100k_base`, exactly: the unit of budgets when no model is named.
 //! [`Counter::for_model`] counts as the model does: exactly for OpenAI's encodings, by an estimate that errs high for

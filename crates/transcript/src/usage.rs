@@ -1,4 +1,4 @@
-//! What a provider says that a call used.
+//! Token usage of a call, as the provider reports it.
 //!
 //! Each wire format counts in its own way; [`UsageReport`] and [`Usage`] are the same for all. Calls of a session are never
 //! summed to find the size of the context: each report already holds all that came before.

@@ -1,7 +1,7 @@
-//! Which context window counts for a request.
+//! Decides which context window applies to a request.
 //!
-//! User, request, catalogue and provider may each say something else. [`effective_window`] decides, and says who was
-//! believed, so that the user can see it.
+//! User, request, catalogue and provider may disagree. [`effective_window`] decides, and names its source so that the
+//! user can see it.
 
 use std::fmt;
 

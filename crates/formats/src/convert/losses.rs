@@ -1,4 +1,4 @@
-//! What a conversion could not carry over.
+//! Losses of a conversion: what it could not carry over.
 
 /// One kind of loss or repair.
 #[derive(Clone, Debug, PartialEq, Eq)]

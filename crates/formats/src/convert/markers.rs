@@ -1,4 +1,4 @@
-//! Cache markers of Anthropic requests: at most four, and none that holds long after one that holds short.
+//! Cache markers of Anthropic requests: at most four, and no long one after a short one.
 
 use throughline_transcript::json::{Kind, Raw};
 use throughline_transcript::request::CacheTtl;

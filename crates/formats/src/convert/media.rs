@@ -1,4 +1,4 @@
-//! Pictures and documents, from the form of one wire format to that of another.
+//! Converts pictures and documents between wire formats.
 
 use throughline_transcript::json::{Raw, Text, quoted};
 use throughline_transcript::message::{Block, Content};

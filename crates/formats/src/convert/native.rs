@@ -1,4 +1,4 @@
-//! Which messages can be taken into a request as they were written.
+//! Finds the messages that can be copied into a request unchanged.
 
 use std::borrow::Cow;
 

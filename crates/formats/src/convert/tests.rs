@@ -413,7 +413,7 @@ fn imported_messages_are_rewritten() {
 }
 
 #[test]
-fn a_memory_takes_the_place_of_what_it_covers() {
+fn a_memory_replaces_the_messages_it_covers() {
     let body = format!(r#"{{"model":"m", "messages" : {TALK} , "max_tokens":9,"system":"s"}}"#);
     let conversation = read(Wire::Anthropic, &body);
     let tail = TALK
@@ -572,7 +572,7 @@ fn a_found_cut_gives_a_whole_request() {
 }
 
 #[test]
-fn what_comes_to_nothing_is_no_turn_of_a_strict_template() {
+fn empty_messages_are_no_turns_of_a_strict_template() {
     for silent in [
         r#"{"type":"web_search_tool_result","tool_use_id":"s1","content":[]}"#,
         r#"{"type":"compaction","content":null}"#,

@@ -1,4 +1,4 @@
-//! Writing JSON text.
+//! Writes JSON text.
 
 use throughline_transcript::json::write_string;
 

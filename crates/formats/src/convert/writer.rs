@@ -1,4 +1,4 @@
-//! What the writers of the three wire formats share.
+//! Shared by the writers of the three wire formats.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};

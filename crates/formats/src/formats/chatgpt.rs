@@ -1,4 +1,4 @@
-//! ChatGPT's data export, `conversations.json`: each conversation a tree of messages, of which the branch that ends in
+//! ChatGPT's data export, `conversations.json`: each conversation is a tree of messages, and the branch that ends in
 //! `current_node` is the one that the user saw last.
 //!
 //! A message to a recipient other than `all` is a tool call; the tool's next message is its result. Calls have no ids

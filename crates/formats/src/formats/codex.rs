@@ -1,6 +1,6 @@
 //! Codex CLI rollouts: JSONL with a record of everything that the client did.
 //!
-//! Messages, calls and results are `response_item` lines. `event_msg` lines tell the same to the user interface; only
+//! Messages, calls and results are `response_item` lines. `event_msg` lines repeat them for the user interface; only
 //! token counts and rollbacks are taken from them (and the messages, in a file that has no items at all). A
 //! `compacted` line replaces for the model what was before; here the originals stay and a mark says where it was.
 

@@ -1,4 +1,4 @@
-//! The shape of a JSON file, from its start only: enough to tell formats apart before reading any of them.
+//! The shape of a JSON file, from its start only: enough to distinguish formats before reading any of them.
 
 use throughline_transcript::json::closing_quote;
 

@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_reported() {
+    fn non_messages_are_reported() {
         let source = SourceText {
             text: "{\"type\":\"human\",\"content\":\"Hi\"}\n{\"type\":\"robot\"}\n".into(),
             skipped: Vec::new(),

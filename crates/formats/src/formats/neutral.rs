@@ -1,4 +1,4 @@
-//! The neutral list that [`crate::convert::to_jsonl`] writes: one message a line, in the product's own words.
+//! The neutral list that [`crate::convert::to_jsonl`] writes: one message per line, in the product's own terms.
 
 use bytestring::ByteString;
 use throughline_transcript::conversation::Conversation;
@@ -173,7 +173,7 @@ mod tests {
     use crate::read::read;
 
     #[test]
-    fn what_was_written_is_read_back() {
+    fn written_lists_are_read_back() {
         let lines = r#"{"role":"system","blocks":[{"type":"text","text":"Be brief."}]}
 {"role":"user","id":"m1","at_ms":-5,"blocks":[{"type":"text","text":"Look \"here\"\n"},{"type":"image","media_type":"image/png","data_bytes":9,"name":"a"}]}
 {"role":"user","author":"client","blocks":[{"type":"text","text":"A reminder"}]}
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_no_messages_are_told() {
+    fn lines_that_are_not_messages_are_reported() {
         let lines = r#"{"role":"user","blocks":[{"type":"text","text":"a"}]}
 {"role":"nobody","blocks":[]}
 {"role":"assistant","blocks":[{"type":"text","text":"b"}]}"#;

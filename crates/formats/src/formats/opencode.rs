@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_client_adds_is_not_the_users() {
+    fn client_additions_are_not_the_users() {
         let parts = [
             text("look at @a.rs"),
             r#"{"type":"text","synthetic":true,"text":"Called the Read tool"}"#.to_owned(),
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn compactions_keep_what_was_before() {
+    fn compactions_keep_earlier_messages() {
         let conversation = only(
             "",
             &[

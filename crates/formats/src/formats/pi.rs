@@ -1,4 +1,4 @@
-//! Sessions of the pi coding agent: JSONL, one entry a line.
+//! Sessions of the pi coding agent: JSONL, one entry per line.
 //!
 //! Since version 2 of the format, entries form a tree by `parentId`; the last entry of the file is the current one.
 //! Version 1 has no ids: the entries are a list. A compaction names the first entry that the model still sees; here all
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn compactions_keep_what_was_before() {
+    fn compactions_keep_earlier_messages() {
         let text = [
             head(),
             format!(r#"{{"type":"message","message":{}}}"#, said("user", "old")),

@@ -1,4 +1,4 @@
-//! Looking at the start of a source to recognise its format.
+//! Reads the start of a source to recognise its format.
 
 use std::cell::OnceCell;
 

@@ -1,5 +1,5 @@
-//! Tests of telling the formats apart: each small file is claimed by its own format above all others, and no format
-//! panics on what is left of another's file.
+//! Tests of format detection: the format of each small file claims it more strongly than all others do, and no format
+//! panics on a damaged file of another.
 
 use super::{ALL, Probe};
 use crate::source::SourceText;
@@ -99,7 +99,7 @@ fn each_file_is_claimed_by_its_own_format() {
 }
 
 #[test]
-fn no_format_claims_what_is_no_conversation() {
+fn no_format_claims_a_file_without_a_conversation() {
     for text in [
         "Plain prose. It speaks of a user: of many users.\n",
         "fn main() {}\n",

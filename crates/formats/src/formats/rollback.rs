@@ -1,4 +1,4 @@
-//! Messages that the user has taken back.
+//! Removes messages that the user has withdrawn.
 
 use throughline_transcript::conversation::{Conversation, Problem};
 

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_history_keeps_what_is_there() {
+    fn a_torn_history_keeps_its_complete_messages() {
         let source = SourceText {
             text: r#"{"history":[{"role":"user","content":"Go","agent":"m"},{"role":"assi"#.into(),
             skipped: Vec::new(),

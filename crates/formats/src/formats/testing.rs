@@ -1,4 +1,4 @@
-//! What the tests of the formats share.
+//! Shared by the tests of the formats.
 
 use throughline_transcript::conversation::Conversation;
 use throughline_transcript::message::{Author, Block, Content, Role};

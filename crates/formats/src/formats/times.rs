@@ -1,4 +1,4 @@
-//! Points in time, as session files write them. All are given in milliseconds since 1970 UTC.
+//! Parses points in time in session files. All results are milliseconds since 1970 UTC.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;

@@ -1,4 +1,5 @@
-//! What the model's prose says: decisions, abandoned approaches, finished work, findings, questions, plans.
+//! Recognises statements in the model's prose: decisions, abandoned approaches, finished work, findings, questions,
+//! plans.
 use std::ops::Range;
 
 use super::rules::{self, Match};

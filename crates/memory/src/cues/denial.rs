@@ -1,4 +1,4 @@
-//! How the results of calls say that the call was refused or has failed.
+//! Recognises results that say that the call was refused or failed.
 
 use super::pasted::HANDED_ON;
 

@@ -1,4 +1,4 @@
-//! What tool output says: errors, test results, commits, pushes, builds.
+//! Recognises errors, test results, commits, pushes and builds in tool output.
 mod errors;
 mod results;
 

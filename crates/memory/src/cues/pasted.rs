@@ -1,4 +1,4 @@
-//! Tells a person's own words from what surrounds them: code, logs, quotations, and text that clients put in.
+//! Separates a user's own words from their surroundings: code, logs, quotations, and text that clients insert.
 mod shape;
 
 use std::iter::Peekable;

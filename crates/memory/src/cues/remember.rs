@@ -1,4 +1,4 @@
-//! Sentences by which the person asks for something to be remembered.
+//! Recognises sentences in which the user asks for something to be remembered.
 
 /// Whether the person explicitly asks that what the sentence says be remembered. Of the entries of a ledger, such a one
 /// goes first.

@@ -1,4 +1,4 @@
-//! Cutting prose into sentences.
+//! Splits prose into sentences.
 use std::ops::Range;
 
 /// The sentences of `text`, as byte ranges, without list marks and white space around them.

@@ -1,4 +1,4 @@
-//! The language of the person.
+//! Detects the user's language.
 use super::pasted::{Voice, stretches};
 
 /// The language of the person, ISO 639-3 (`eng`, `deu`, `cmn`), judged from texts in their name: pasted code and logs

@@ -1,4 +1,4 @@
-//! What the sentences of a user message say.
+//! Classifies the sentences of a user message.
 use std::ops::Range;
 
 use super::pasted::{PastedKind, Voice, stretches};

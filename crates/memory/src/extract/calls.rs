@@ -1,4 +1,4 @@
-//! Calls from their beginning to their result. What a call does counts from when its result says that it was done.
+//! Tracks calls until their results. A call takes effect when its result reports success.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 

@@ -1,4 +1,4 @@
-//! Which identifiers a transcript uses, how, and the most telling lines that contain them.
+//! Collects the identifiers of a transcript, how they are used, and the most informative lines that contain them.
 
 use std::collections::HashMap;
 

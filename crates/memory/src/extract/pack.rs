@@ -1,6 +1,6 @@
 //! Chooses what goes into a memory of a given size.
 //!
-//! First what a reader cannot do without, each kind within its share: the ledger, the requests, the state of things,
+//! First the essentials, each kind within its share: the ledger, the requests, the current state,
 //! what comes next, files that were changed, errors, decisions. What room is left goes to the passages of the
 //! transcript that hold the names which the rest of the session most likely needs.
 

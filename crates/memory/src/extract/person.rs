@@ -1,4 +1,4 @@
-//! What the person said: their requests, and the sentences of them that are entries of the ledger.
+//! The user's messages: requests, and the sentences that become entries of the ledger.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! How likely it is that the rest of the session needs a name.
+//! Estimates how likely the rest of the session needs a name.
 //!
 //! A logistic model over a few plain features of a name's use. Its weights were fitted on real sessions that were cut
 //! in the middle (`throughline-bench recall --features` writes the table that they are fitted on).

@@ -65,7 +65,7 @@ fn check_error(json: &str, expected: &str) {
 }
 
 #[test]
-fn what_is_no_memory_is_refused_for_its_reason() {
+fn non_memories_are_refused_with_a_reason() {
     check_error(" \n", "the memory document is empty");
     check_error(
         "# Notes\n",

@@ -1,4 +1,4 @@
-//! How far a private key block reaches: from its first line to its last, also when one of them is missing.
+//! Finds the extent of a private key block, from its first line to its last, even if one of them is missing.
 //!
 //! Lines end at a line feed or at a `\n` that is still in its JSON escape. They may be indented, quoted, numbered or
 //! marked as in a diff.

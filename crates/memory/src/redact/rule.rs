@@ -1,4 +1,4 @@
-//! The rules as they are written in the data file.
+//! The rules in the form of the data file.
 
 use std::sync::OnceLock;
 

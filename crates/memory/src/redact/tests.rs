@@ -101,7 +101,7 @@ fn the_same_secret_has_the_same_marker_and_a_key_changes_it() {
 }
 
 #[test]
-fn a_long_secret_goes_to_its_end() {
+fn a_long_secret_is_redacted_to_its_end() {
     let token = [
         "eyJ",
         "hbGciOiJIUzI1NiJ9.ey",

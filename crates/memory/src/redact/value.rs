@@ -1,4 +1,4 @@
-//! Whether the value that a rule's pattern found is a secret or a placeholder, a piece of code, a path or a word.
+//! Decides whether the value that a rule's pattern found is a secret or a placeholder, code, a path or a word.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! The session memory in Markdown: what a person or a model reads.
+//! The session memory in Markdown, for people and models.
 //!
 //! The text is measured in tokens, so it contains only what a reader needs: one line per item, no ids, no empty
 //! headings. Items of a section keep the order of the document; a superseded item is indented under the one that

@@ -1,6 +1,6 @@
 //! The compact JSON object: eight fields that other programs expect from a compaction.
 //!
-//! The object has fewer sections than the document, and nothing may get lost, so:
+//! The object has fewer sections than the document, but keeps everything:
 //!
 //! | section | place in the object |
 //! | --- | --- |

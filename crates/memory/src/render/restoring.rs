@@ -1,5 +1,5 @@
-//! The two forms in which a memory is put back into a conversation: a block for the system prompt and a first message
-//! of the user.
+//! The two forms in which a memory is inserted into a conversation: a block for the system prompt and a first user
+//! message.
 //!
 //! Both are the Markdown sections between one opening and one closing mark. The words around them say what the block
 //! is, in the third person: data about earlier messages, no request, outranked by what follows. They ask for nothing

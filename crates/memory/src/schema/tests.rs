@@ -36,7 +36,7 @@ fn the_published_schemas_are_those_of_the_code() {
 }
 
 #[test]
-fn the_schemas_refuse_what_does_not_fit() {
+fn the_schemas_refuse_invalid_documents() {
     let memory = jsonschema::validator_for(&memory_schema()).unwrap();
     let valid = serde_json::json!({
         "schema": "throughline.memory/1.2", "version": 1, "compacted_at_turn": 0, "covered": {"messages": 0},

@@ -1,4 +1,4 @@
-//! What a model's answer says, once it is read.
+//! The contents of a model's answer after parsing.
 
 use crate::document::{Entry, Status};
 

@@ -1,4 +1,4 @@
-//! What a job wants to be done next, and what may come back.
+//! The next step that a job requests, and the possible results.
 
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
-//! What a model's answer looks like as JSON: the structs that it is read into, and the schemas that providers hold it to.
+//! A model's answer as JSON: the structs that it is read into, and the schemas that providers enforce.
 //!
-//! The schemas keep to what structured output of the providers allows: every object names all its fields as required
+//! The schemas use only what the providers' structured output allows: every object names all its fields as required
 //! and allows no others, lists and texts have no lengths, and what may be absent is `null`.
 
 use serde::Deserialize;
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_are_closed_and_what_follows_them_is_read() {
+    fn schemas_are_closed_and_conforming_answers_are_read() {
         let good = [
             (
                 AnswerForm::Items,

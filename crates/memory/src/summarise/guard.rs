@@ -1,4 +1,4 @@
-//! Whether an answer can be a memory at all.
+//! Rejects answers that cannot be a memory.
 //!
 //! Each way in which models and providers are known to answer with something else has a variant of [`Fault`]. What is
 //! refused here is never looked at again: it reaches neither a memory nor the next request, other than as the sentence

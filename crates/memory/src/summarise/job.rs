@@ -1,4 +1,4 @@
-//! The job: which question comes next, and what becomes of the answers.
+//! The job: decides which question comes next and turns the answers into a memory.
 
 mod request;
 

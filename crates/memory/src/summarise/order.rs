@@ -1,4 +1,4 @@
-//! What a job is asked for.
+//! The order for a job: its inputs and options.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What became of an order.
+//! The outcome of an order.
 
 use std::collections::BTreeMap;
 

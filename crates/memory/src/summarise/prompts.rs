@@ -1,4 +1,4 @@
-//! The wording of requests: templates, each of which the user can replace. `prompts/README.md` describes them.
+//! The wording of requests: templates that the user can replace. `prompts/README.md` describes them.
 
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_variable_holds_is_no_template() {
+    fn values_of_variables_are_not_templates() {
         let prompts = Prompts::embedded()
             .with_override("first", "{{ transcript }}|{{ form }}")
             .unwrap();

@@ -1,4 +1,4 @@
-//! Why a model's answer, a call or a whole job gives no memory.
+//! Reasons why a model's answer, a call or a whole job produces no memory.
 
 use throughline_transcript::refusal::Class;
 

@@ -1,4 +1,4 @@
-//! From what a model said to a memory that can be relied on.
+//! Turns a model's answer into a reliable memory.
 //!
 //! Three steps, each of which reports what it did: [`draw_up`] turns the answer into items or applies its edits,
 //! [`check`] takes out what the conversation does not support, and [`complete`] puts back what must not be missing and

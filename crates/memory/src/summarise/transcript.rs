@@ -1,4 +1,4 @@
-//! The conversation as a model is shown it.
+//! The conversation as text for a model.
 //!
 //! Every line of content begins with `| `, and only lines without that mark name a speaker. So no text, regardless of
 //! its author and content, can end the transcript, begin another message or pose as an instruction. Control characters,

@@ -1,4 +1,4 @@
-//! Keeping a memory below its cap: which items are left out when an update has made it too large.
+//! Keeps a memory below its cap: decides which items to drop when an update has made it too large.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;

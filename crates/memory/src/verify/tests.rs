@@ -58,7 +58,7 @@ fn a_tools_words_are_a_tools() {
 }
 
 #[test]
-fn an_identifier_stands_somewhere_whole() {
+fn an_identifier_must_occur_whole() {
     let wrote = |text| item(Origin::Assistant, 0, entry(Section::CompletedWork, text));
     let identifier = |text: &str| vec![UnsupportedClaim::Identifier(text.to_owned())];
     check(
@@ -82,7 +82,7 @@ fn an_identifier_stands_somewhere_whole() {
 
 /// Chinese and Japanese set no space between a name and the words around it.
 #[test]
-fn an_identifier_stands_beside_letters_of_another_script() {
+fn an_identifier_may_adjoin_letters_of_another_script() {
     for text in [
         "请修改在src/net/retry.rs中的函数",
         "src/net/retry.rsを直して",

@@ -135,7 +135,7 @@ fn a_file_counts_as_changed_when_the_result_says_so() {
 }
 
 #[test]
-fn of_a_command_that_failed_it_is_said_that_it_may_have_changed_files() {
+fn a_failed_command_is_reported_to_have_possibly_changed_files() {
     let input = json!({"command": "sed -i s/a/b/ src/quay.rs && make test"});
     let failed = Came::Badly("Exit code 2\n1 test failed");
     let of = |came| memory(&worked(Wire::Anthropic, "Bash", &input, Some(came)));
@@ -239,7 +239,7 @@ fn ledger(memory: &Memory) -> String {
 }
 
 #[test]
-fn what_the_person_says_to_a_call_that_they_refuse_is_theirs() {
+fn words_about_a_refused_call_are_the_users() {
     for denial in denials() {
         for (tool, input) in changing_calls() {
             let refused = worked(Wire::Anthropic, tool, &input, Some(Came::Badly(&denial)));
@@ -307,7 +307,7 @@ fn no_output_can_pass_for_the_persons_words() {
 }
 
 #[test]
-fn what_the_agent_notes_itself_is_in_no_section() {
+fn agent_notes_are_in_no_section() {
     let all = [
         notes::CUT_OFF,
         notes::NOT_RUN,
@@ -332,7 +332,7 @@ fn what_the_agent_notes_itself_is_in_no_section() {
 }
 
 #[test]
-fn what_an_unknown_tool_says_of_its_failure_is_its_own() {
+fn failure_texts_of_unknown_tools_are_not_trusted() {
     for denial in denials() {
         for wire in Wire::ALL {
             let input = json!({"city": "Oslo"});
@@ -343,7 +343,7 @@ fn what_an_unknown_tool_says_of_its_failure_is_its_own() {
 }
 
 #[test]
-fn what_agents_put_into_messages_is_in_no_section() {
+fn agent_insertions_are_in_no_section() {
     let input = json!({"path": "src/quay.rs"});
     for wire in Wire::ALL {
         let mut messages = vec![

@@ -81,7 +81,7 @@ fn the_cap_is_kept_in_every_form() {
 }
 
 #[test]
-fn a_memory_says_only_what_the_messages_say() {
+fn a_memory_contains_only_statements_of_the_messages() {
     let conversation = session();
     for tokens in [300, 1000, 4000] {
         let compacted = memory_of(&conversation, tokens);

@@ -76,7 +76,7 @@ fn update(conversation: &[Message], prior: Option<&Memory>) -> Memory {
 }
 
 #[test]
-fn ten_updates_lose_nothing_of_the_ledger_and_touch_only_what_changed() {
+fn ten_updates_keep_the_ledger_and_touch_only_changed_items() {
     let mut conversation = Vec::new();
     let mut memory: Option<Memory> = None;
     for number in 0..ROUNDS.len() {
@@ -135,7 +135,7 @@ fn an_answered_question_leaves() {
 }
 
 #[test]
-fn a_memory_of_other_messages_is_merged_and_said_not_to_fit() {
+fn a_memory_of_other_messages_is_merged_and_reported() {
     let first = memory_of(&[user("Never use tabs."), assistant("Fine.")], 500).memory;
     let other = [user("Sort the list."), assistant("Sorted.")];
     let options = Options {

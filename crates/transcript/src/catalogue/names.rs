@@ -1,4 +1,4 @@
-//! Which model a name means.
+//! Finds the model that a name means.
 //!
 //! A name is looked up as it is, then with one part after the other taken off, each of them a form that is known to
 //! say nothing about which model is meant. What remains has to be a complete name in the catalogue.

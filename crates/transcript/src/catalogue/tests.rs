@@ -97,7 +97,7 @@ fn a_name_that_only_begins_alike_is_another_model() {
 }
 
 #[test]
-fn overrides_change_what_they_name_and_nothing_else() {
+fn overrides_change_only_the_fields_they_name() {
     let catalogue = Catalogue::with_overrides(
         "[[model]]\nid = 'claude-opus-5-5'\nwindow = 400_000\nprices = { cache_read = 0.4 }\n\
          cache = { min_tokens = 700 }\nabilities = { mid_conversation_system = true }\n\
@@ -161,7 +161,7 @@ fn check_cost(model: &str, usage: Usage, dollars: &str) {
 }
 
 #[test]
-fn calls_cost_what_the_price_list_says() {
+fn calls_cost_the_list_price() {
     let usage = Usage {
         uncached: 1_000,
         cache_write: 3_000,

@@ -1,4 +1,4 @@
-//! What all three formats share: making findings, and reading fields that must have a certain type.
+//! Shared by all three formats: makes findings and reads fields that must have a certain type.
 
 use std::fmt;
 

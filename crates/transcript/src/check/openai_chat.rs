@@ -1,5 +1,5 @@
-//! Rules of OpenAI Chat Completions: the messages. The settings are in [`settings`], the stricter order that chat
-//! templates of local models want in [`template`].
+//! Rules of OpenAI Chat Completions: the messages. [`settings`] has the settings, [`template`] the stricter order that
+//! chat templates of local models require.
 
 mod settings;
 mod template;

@@ -1,5 +1,5 @@
-//! Rules of OpenAI Responses: the settings. The input items are in [`items`], the pairing of calls with their outputs
-//! and of reasoning with what follows it in [`order`].
+//! Rules of OpenAI Responses: the settings. [`items`] has the input items, [`order`] the pairing of calls with their
+//! outputs and of reasoning with the item after it.
 
 mod items;
 mod order;

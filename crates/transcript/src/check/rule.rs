@@ -1,4 +1,4 @@
-//! The list of rules: the stable code of each, how grave it is and whose rule it is.
+//! The list of rules: the stable code, severity and provider of each.
 
 /// How grave a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -112,7 +112,7 @@ fn tables() -> Vec<Row> {
 }
 
 #[test]
-fn each_rule_refuses_what_breaks_it_and_accepts_what_keeps_it() {
+fn each_rule_refuses_breaches_and_accepts_valid_bodies() {
     for row in tables() {
         row.run();
     }

@@ -1,4 +1,4 @@
-//! Errors as the clients of a provider know them.
+//! Error bodies in the form that a provider's clients expect.
 
 use serde_json::json;
 

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prefix_is_what_the_model_is_shown_before_the_messages() {
+    fn the_prefix_is_everything_before_the_messages() {
         let body = format!(
             r#"{{"model":"m","max_tokens":7,"system":"a","instructions":"b","tools":[],"input":[],"messages":[{SYSTEM}]}}"#
         );

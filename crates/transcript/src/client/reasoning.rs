@@ -1,4 +1,4 @@
-//! The reasoning in the messages of a client's request.
+//! Finds and removes the reasoning in the messages of a client's request.
 
 use bytestring::ByteString;
 

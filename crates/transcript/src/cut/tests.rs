@@ -87,7 +87,7 @@ fn ids_that_are_used_again_pair_with_the_latest_call() {
 }
 
 #[test]
-fn malformed_histories_are_cut_where_nothing_breaks() {
+fn malformed_histories_are_cut_safely() {
     check("-9 u a u", Rules::default(), &[0, 1, 2, 3]);
     // The result comes before its call.
     check("u -1 +1 a u", Rules::default(), &[0, 1, 3, 4]);
@@ -109,7 +109,7 @@ fn calls_that_still_run_are_never_covered() {
 }
 
 #[test]
-fn reasoning_stays_with_what_follows_it() {
+fn reasoning_stays_with_the_item_after_it() {
     check("u th +1 -1 th a u", Rules::default(), &[0, 1, 4, 6]);
 }
 

@@ -57,7 +57,7 @@ fn markers_and_volatile_fields_do_not_count() {
 }
 
 #[test]
-fn what_is_said_counts() {
+fn content_changes_the_digest() {
     check_all_differ(&[
         r#"{"role":"user","content":"a"}"#,
         r#"{"role":"assistant","content":"a"}"#,

@@ -1,7 +1,7 @@
 //! A table of all values of one record, made in the same pass that checks it.
 //!
-//! [`Raw`] looks into a value by scanning it again, level by level. That is right for a body that is looked into once
-//! or twice. Session files are long lists of records of which every level is looked into, so [`Tape::parse`] writes
+//! [`Raw`] reads a value by scanning it again, level by level. That suits a body that is read once or twice. Session
+//! files are long lists of records whose every level is read, so [`Tape::parse`] writes
 //! down where each value begins and ends while it checks the grammar; a [`View`] then goes from value to value without
 //! scanning anything. Values that a format never looks into (structured copies of tool results, snapshots of files)
 //! are named as opaque and cost nothing but the check.

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn blank_texts_are_told_without_decoding() {
+    fn blank_texts_are_detected_without_decoding() {
         for (literal, expected) in [
             (r#""""#, true),
             (r#"" \n\t\u00a0\f""#, true),

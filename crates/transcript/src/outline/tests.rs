@@ -30,7 +30,7 @@ fn a_body_is_taken_apart() {
 }
 
 #[test]
-fn what_cannot_be_taken_apart_is_said() {
+fn unreadable_bodies_are_errors() {
     for (body, expected) in [
         (
             "",
@@ -105,7 +105,7 @@ fn known_messages_are_passed_over() {
 }
 
 #[test]
-fn messages_are_replaced_and_the_rest_stays_as_it_is() {
+fn messages_are_replaced_and_the_rest_is_unchanged() {
     let body = r#"{"model" : "m", "messages" : [ {"s":0}, {"a":1}, {"b":2} , {"c":3} ] , "n":1e3}"#;
     let mut reader = Reader::new(Wire::OpenAiChat, body.into()).unwrap();
     let mut spans = Vec::new();

@@ -1,4 +1,5 @@
-//! Results that are too large for a request: start, end, what was left out and where it can be read.
+//! Shortens results that are too large for a request: keeps the start and the end, and says what was left out and where
+//! it can be read.
 
 use crate::json::{Kind, Raw};
 use crate::splice::Splice;

@@ -87,7 +87,7 @@ fn every_request_is_valid_and_a_prefix_of_the_next() {
 }
 
 #[test]
-fn a_memory_stands_before_the_messages_or_in_the_system_prompt() {
+fn a_memory_precedes_the_messages_or_joins_the_system_prompt() {
     let messages = [user(Wire::OpenAiChat, "Go on.")];
     let body = |place| {
         frame(Wire::OpenAiChat, Caching::Off, place).compose(Some("M"), &messages, Marks::default())
@@ -146,7 +146,7 @@ fn a_frame_is_read_back_as_it_was() {
 }
 
 #[test]
-fn reasoning_leaves_and_nothing_else() {
+fn only_reasoning_is_removed() {
     let call = call(Wire::Anthropic);
     assert_eq!(
         without_thinking(&call).unwrap().as_str(),
@@ -196,7 +196,7 @@ fn a_result_larger_than_the_window_is_shortened() {
 }
 
 #[test]
-fn failures_and_silence_of_tools_are_told() {
+fn tool_failures_and_empty_results_are_stated() {
     let failed = ToolOutput {
         call_id: "t1".to_owned(),
         text: String::new(),

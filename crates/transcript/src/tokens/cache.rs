@@ -1,4 +1,4 @@
-//! Remembers what messages take, so that a request that mostly repeats the last one costs next to nothing to count.
+//! Caches the counts of messages, so that counting a request that mostly repeats the last one costs almost nothing.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Corrects estimates by what the provider reports.
+//! Corrects estimates with the counts that the provider reports.
 
 use crate::usage::ContextSize;
 

@@ -1,4 +1,4 @@
-//! Counting what is more than text: blocks, messages, conversations.
+//! Counts everything larger than a text: blocks, messages, conversations.
 //!
 //! Everything that a request carries is counted: the system prompt, tool definitions with their schemas, arguments of
 //! tool calls, results, reasoning, blocks of unknown kinds. The overheads are what the providers add around a part as

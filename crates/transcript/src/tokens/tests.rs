@@ -358,7 +358,7 @@ fn senseless_reports_are_bounded_or_left_out() {
 }
 
 #[test]
-fn the_meter_never_falls_below_the_report_and_what_came_after() {
+fn the_meter_never_falls_below_the_report_plus_later_messages() {
     let mut meter = ContextMeter::default();
     assert_eq!(meter.next(5_000, 5_000), 5_000);
     let size = ContextSize {

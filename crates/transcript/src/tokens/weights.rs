@@ -1,7 +1,7 @@
-//! What each kind of run costs, in thousandths of an `o200k_base` token.
+//! The cost of each kind of run, in thousandths of an `o200k_base` token.
 //!
 //! Fitted by least squares of the relative error over English prose, Markdown, code in six languages, JSON, TOML, HTML,
-//! logs, hashes and base64, and text in twenty-five languages. `docs/benchmarks.md` tells how close it comes.
+//! logs, hashes and base64, and text in twenty-five languages. `docs/benchmarks.md` has the measured accuracy.
 
 use super::scan::KINDS;
 

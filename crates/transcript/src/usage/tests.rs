@@ -70,7 +70,7 @@ fn streamed_counts_replace_each_other() {
 }
 
 #[test]
-fn openai_prompts_already_hold_what_was_cached() {
+fn openai_prompt_counts_include_cached_tokens() {
     let chat = |json| UsageReport::from_openai_chat(&raw(json));
     check(
         chat(

@@ -1,4 +1,4 @@
-//! Cutting a history into sessions, and a session into what the user, the console and the model said.
+//! Splits a history into sessions, and a session into the texts of the user, the console and the model.
 
 /// How often in a session a fence that is never closed is taken back. Keeps the time linear.
 const REWINDS_MAX: usize = 16;

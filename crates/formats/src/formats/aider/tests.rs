@@ -48,7 +48,7 @@ fn lines_of_the_user_are_one_message() {
 }
 
 #[test]
-fn what_is_printed_before_the_user_speaks_is_no_answer() {
+fn output_before_the_first_input_is_no_answer() {
     check(
         "# aider chat started at 2025-03-01 10:00:00\n\nOption:\n  a: 1\n\n> Aider v0.75.0  \n\n#### hi  \n\nHello\n",
         "Tool: result[ \"Option:\\n  a: 1\"]\nTool: result[ \"Aider v0.75.0\"]\nUser: \"hi\"\nAssistant: \"Hello\"\n",

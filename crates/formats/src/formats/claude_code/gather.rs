@@ -1,4 +1,4 @@
-//! From a chain of lines to the messages of a conversation.
+//! Turns a chain of lines into the messages of a conversation.
 //!
 //! Lines of one response are gathered into one message, also those on side branches, and the results of its calls into
 //! the message after it, in the order of the calls.

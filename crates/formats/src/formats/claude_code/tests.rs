@@ -319,7 +319,7 @@ fn a_boundary_that_later_lines_bypass_is_put_in_its_place() {
 }
 
 #[test]
-fn a_line_that_is_written_again_stands_where_it_stood_first() {
+fn a_repeated_line_keeps_its_first_position() {
     check(
         &[
             user("a", "", "go"),
@@ -395,7 +395,7 @@ fn errors_made_by_the_client_are_dropped() {
 }
 
 #[test]
-fn what_the_client_wrote_is_not_the_users() {
+fn client_texts_are_not_the_users() {
     let meta = line(
         "user",
         "b",
@@ -478,7 +478,7 @@ fn sub_agents_are_conversations_of_their_own() {
 }
 
 #[test]
-fn sessions_in_one_file_are_apart_unless_one_goes_on_with_the_other() {
+fn sessions_in_one_file_are_separate_unless_one_continues_another() {
     let of = |session: &str, text: String| {
         text.replace(r#""sessionId":"s""#, &format!(r#""sessionId":"{session}""#))
     };
@@ -514,7 +514,7 @@ fn the_title_is_the_users_or_the_newest_summary_of_the_session() {
 }
 
 #[test]
-fn what_the_user_typed_meanwhile_is_told_once() {
+fn queued_input_is_read_once() {
     let queue = |operation: &str, content: &str| {
         format!(
             r#"{{"type":"queue-operation","operation":"{operation}","sessionId":"s"{content}}}"#

@@ -11,7 +11,7 @@ fn check(text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn blocks_of_the_api_are_read_and_the_editors_state_is_told_apart() {
+fn api_blocks_are_read_and_editor_state_is_separated() {
     check(
         r#"[
 {"role":"user","ts":1000,"content":[{"type":"text","text":"<task>\nfix it\n</task>"},{"type":"text","text":"<environment_details>\nx</environment_details>"}]},
@@ -78,7 +78,7 @@ fn check_words(tool: &str, result: &str, expected: Option<&str>) {
 }
 
 #[test]
-fn only_what_cline_writes_around_it_is_what_the_user_said() {
+fn user_words_are_found_only_in_clines_own_wrapping() {
     let denied = "The user denied this operation and provided the following feedback:\n<feedback>\nNot there.\n</feedback>";
     check_words("write_to_file", denied, Some("Not there."));
     check_words("execute_command", denied, Some("Not there."));

@@ -1,4 +1,4 @@
-//! What Cline and Roo write into the text of messages: calls as XML, results, the state of the editor.
+//! Parses what Cline and Roo write into the text of messages: calls as XML, results, the state of the editor.
 //!
 //! ```text
 //! assistant: I look into it. <read_file><path>a.rs</path></read_file>

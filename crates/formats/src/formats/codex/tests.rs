@@ -122,7 +122,7 @@ fn other_calls_and_outputs() {
 }
 
 #[test]
-fn what_the_client_injects_is_not_the_users() {
+fn client_insertions_are_not_the_users() {
     check(
         &[
             said("developer", "rules"),

@@ -89,7 +89,7 @@ fn lines_lists_and_bodies() {
 }
 
 #[test]
-fn what_is_no_request_is_refused() {
+fn a_text_that_is_not_a_request_is_refused() {
     let check = |wire: Wire, text: &str, expected: &str| {
         let error = format_of(wire).read(&source(text)).unwrap_err();
         assert_eq!(error.to_string(), expected);

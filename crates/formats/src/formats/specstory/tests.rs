@@ -85,7 +85,7 @@ fn a_session_is_read_with_its_settings() {
 }
 
 #[test]
-fn arguments_of_the_usual_tools_are_told() {
+fn arguments_of_common_tools_are_recovered() {
     check(
         &with_tool(
             "shell",
@@ -165,7 +165,7 @@ fn tool_uses_without_tags_are_read() {
 }
 
 #[test]
-fn what_the_client_put_in_is_told_from_the_user() {
+fn client_insertions_are_distinguished_from_the_user() {
     check(
         "_**User (2026-01-12 15:00:00Z)**_\n\n<command-message>review</command-message>\n<command-name>/review</command-name>\n\n_**User (2026-01-12 15:00:00Z)**_\n\nReview the change.\n\n_**User (2026-01-12 15:00:01Z)**_\n\n<local-command-stdout>ok</local-command-stdout>\n\n_**User (2026-01-12 15:00:02Z)**_\n\nThanks\n",
         "User(client): \"<command-message>review</command-message>\\n<command-name>/review</command-name>\"\nUser(client): \"Review the change.\"\nUser(client): \"<local-command-stdout>ok</local-command-stdout>\"\nUser: \"Thanks\"\n",

@@ -1,4 +1,4 @@
-//! Tool uses as SpecStory writes them for readers, and what of the call can be told from that.
+//! Tool uses as SpecStory writes them for human readers, and the parts of the call that they reveal.
 
 use bytestring::ByteString;
 use throughline_transcript::json::{self, Raw, Text};

@@ -1,4 +1,4 @@
-//! Which lines are error messages, and which only contain the words.
+//! Distinguishes error messages from lines that only contain the words.
 use std::sync::LazyLock;
 
 use regex::bytes::{Regex, RegexBuilder};

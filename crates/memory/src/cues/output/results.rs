@@ -1,4 +1,4 @@
-//! Which lines report a test run, a commit, a push or a build.
+//! Recognises lines that report a test run, a commit, a push or a build.
 use std::sync::LazyLock;
 
 use regex::Regex;

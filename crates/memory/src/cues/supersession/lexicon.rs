@@ -1,4 +1,4 @@
-//! The words by which statements are compared: `data/cues/supersession.toml`.
+//! The words for comparing statements: `data/cues/supersession.toml`.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

@@ -42,7 +42,7 @@ fn a_new_value_for_the_same_subject_takes_the_place() {
 }
 
 #[test]
-fn what_is_about_another_thing_leaves_the_first_standing() {
+fn a_statement_about_another_subject_does_not_supersede() {
     for (one, other) in [
         (
             "My favourite number 35 is 1234",

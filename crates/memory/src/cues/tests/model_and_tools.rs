@@ -260,7 +260,7 @@ fn results_of_tests_commits_pushes_builds() {
 }
 
 #[test]
-fn one_line_stands_for_a_failure() {
+fn one_line_represents_a_failure() {
     let text = "Exit code 101\n   Compiling app v0.1.0\nerror[E0425]: cannot find value `y` in this scope\n --> src/main.rs:2:5\nerror: could not compile `app`\n";
     let headline = headline_error(text, Outcome::Failed).map(|line| line.text);
     assert_eq!(

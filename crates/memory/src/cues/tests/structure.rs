@@ -141,7 +141,7 @@ fn the_first_message_corrects_nothing_but_may_forbid() {
 }
 
 #[test]
-fn short_messages_in_own_words_are_told_from_pasted_ones() {
+fn short_typed_messages_are_distinguished_from_pasted_ones() {
     let is_short = |text: &str| is_short_and_human(&user_sentences(text, Circumstances::default()));
     assert!(is_short("please rename it to total"));
     assert!(is_short("[Image #1]\nthe legend is cut off"));
@@ -224,7 +224,7 @@ fn nothing_panics_on_odd_text() {
 
 /// Kinds of pasted text, and whether each corrects something.
 #[test]
-fn what_is_pasted_corrects_nothing() {
+fn pasted_text_corrects_nothing() {
     let notes = |what: &str| {
         let people = ["Ines", "Tomas", "Priya", "Jonas", "Mei", "Olu"];
         let lines: Vec<String> = people
@@ -327,7 +327,7 @@ fn what_is_pasted_corrects_nothing() {
 }
 
 #[test]
-fn what_is_to_be_remembered_is_said_in_so_many_words() {
+fn only_explicit_requests_to_remember_count() {
     let table = [
         ("Remember: the deploy region is eu-north-3.", true),
         ("Please remember that I fly on Tuesday.", true),

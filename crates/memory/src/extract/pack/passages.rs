@@ -1,4 +1,4 @@
-//! The lines of a transcript that bring most for their size.
+//! The lines of a transcript that are worth most for their size.
 //!
 //! A passage is a line, a part of it or a few lines, with the names in it. What it is worth is how likely the
 //! rest of the session needs those names, and whether enough words surround them for a reader to know what they

@@ -1,4 +1,4 @@
-//! What the person said in a chat that no rule recognised, as far as there is room for it.
+//! Remarks of the user in a chat that no rule recognised, as far as they fit.
 //!
 //! Wording is without end, and a fact can be stated in words that no list has. Where no tool was called, what the person
 //! says is most of what there is to know, so a part of the limit goes to their other sentences: those first whose

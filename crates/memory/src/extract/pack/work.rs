@@ -1,4 +1,4 @@
-//! What was done: files, errors, and commits, pushes, tests.
+//! Completed work: files, errors, and commits, pushes, tests.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

@@ -8,7 +8,7 @@ fn check_line(item: &Item, line: &str) {
 }
 
 #[test]
-fn a_line_says_what_kind_it_is_only_where_the_heading_does_not() {
+fn a_line_names_its_kind_only_if_the_heading_does_not() {
     let decision = Entry::KeyDecision {
         decision: "store dates as text".into(),
         reason: Some("the export needs them so".into()),
@@ -80,7 +80,7 @@ fn an_answered_question_says_so() {
 }
 
 #[test]
-fn words_that_mean_a_day_from_where_they_were_said_get_the_date() {
+fn relative_days_get_a_date() {
     for said in [
         "ship it tomorrow",
         "review next week, please",
@@ -125,7 +125,7 @@ fn a_text_cannot_open_a_heading_or_a_fence() {
 }
 
 #[test]
-fn a_superseded_item_stands_under_the_one_that_took_its_place() {
+fn a_superseded_item_is_listed_under_its_replacement() {
     let new = item(Origin::User, 9, entry(Section::Corrections, "use pnpm"));
     let mut old = item(Origin::User, 2, entry(Section::Corrections, "use npm"));
     old.status = Status::SupersededBy(new.id.clone());

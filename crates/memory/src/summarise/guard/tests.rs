@@ -216,7 +216,7 @@ fn the_prompt_is_no_memory() {
 }
 
 #[test]
-fn what_the_provider_says_comes_first() {
+fn the_providers_stop_reason_is_checked_first() {
     let with = |stop, has_tool_call| Answer {
         stop,
         has_tool_call,
@@ -237,7 +237,7 @@ fn what_the_provider_says_comes_first() {
 }
 
 #[test]
-fn what_is_whole_of_a_list_that_was_cut_off_is_taken_if_it_fills_the_memory() {
+fn complete_items_of_a_truncated_list_are_used_if_they_fill_the_memory() {
     let list = |name: &str, action: &str| {
         let entries: Vec<String> = (0..20)
             .map(|n| {
@@ -288,7 +288,7 @@ fn what_is_whole_of_a_list_that_was_cut_off_is_taken_if_it_fills_the_memory() {
 }
 
 #[test]
-fn a_memory_is_smaller_than_what_it_sums_up() {
+fn a_memory_is_smaller_than_the_messages_it_summarises() {
     let text = format!(
         "## Completed Work\n{}",
         (0..300)

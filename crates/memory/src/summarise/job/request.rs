@@ -1,4 +1,4 @@
-//! What a model is asked: the request about a part, from the templates and what is known.
+//! Builds the request about a part from the templates and the inputs of the job.
 
 use super::Job;
 use crate::document::{Entry, Item, Origin, RequestKind, Status};

@@ -125,7 +125,7 @@ const ITEMS_SAY: [&str; 8] = [
 ];
 
 #[test]
-fn what_stands_around_the_json_does_not_matter() {
+fn text_around_the_json_is_ignored() {
     for text in [
         ITEMS.to_owned(),
         format!("```json\n{ITEMS}\n```"),
@@ -276,7 +276,7 @@ fn the_shape_is_strict() {
 }
 
 #[test]
-fn words_for_nothing_say_nothing() {
+fn placeholders_for_nothing_make_no_items() {
     for text in [
         "",
         " - ",

@@ -1,4 +1,4 @@
-//! Taking out what the conversation does not support.
+//! Removes what the conversation does not support.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};

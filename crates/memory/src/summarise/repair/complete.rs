@@ -1,4 +1,4 @@
-//! Putting back what must not be missing, and keeping to the size.
+//! Restores required items and keeps the memory within its size.
 
 use std::collections::{BTreeMap, HashSet};
 

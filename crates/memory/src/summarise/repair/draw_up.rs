@@ -1,4 +1,4 @@
-//! From an answer to items, and from edits to a memory.
+//! Turns an answer into items, and edits into a memory.
 
 use std::collections::{HashMap, HashSet};
 

@@ -110,7 +110,7 @@ fn id(section: Section, text: &str) -> String {
 const WORK: &str = "The port is 8431 in conf/app.toml now.";
 
 #[test]
-fn edits_change_what_they_name_and_the_rest_is_completed() {
+fn edits_change_only_named_items_and_the_rest_is_completed() {
     let answer = format!(
         r#"{{"edits":[
             {{"action":"add","section":"completed_work","text":"The flag --fast became --quick in src/cli.rs"}},
@@ -169,7 +169,7 @@ fn other_words_with_something_invented_in_them_are_taken_back() {
 }
 
 #[test]
-fn a_whole_memory_keeps_the_ids_of_what_it_repeats() {
+fn a_complete_memory_keeps_the_ids_of_repeated_items() {
     let messages = messages();
     let redaction = Redaction::Embedded;
     let source = Source::new(&messages, 0, &redaction);
@@ -225,7 +225,7 @@ fn a_cap_below_the_ledger_is_reported() {
 }
 
 #[test]
-fn later_parts_go_on_from_what_was_made() {
+fn later_parts_continue_from_the_earlier_result() {
     let mut made = draft();
     let work = id(Section::CompletedWork, WORK);
     for item in &mut made.items {
@@ -246,7 +246,7 @@ fn later_parts_go_on_from_what_was_made() {
 
 /// What the user has withdrawn is superseded in the ledger and is not stated as valid anywhere else.
 #[test]
-fn what_no_longer_holds_is_not_said_again_elsewhere() {
+fn superseded_statements_are_not_repeated_elsewhere() {
     let mut draft = draft();
     let mut old = item(
         Origin::User,

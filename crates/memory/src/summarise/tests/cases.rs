@@ -77,7 +77,7 @@ fn the_text_of_an_error_is_no_memory() {
 }
 
 #[test]
-fn a_tool_call_is_thrown_away_and_the_model_told_so() {
+fn a_tool_call_is_discarded_and_the_model_informed() {
     let messages = [
         say(Role::User, "Fix the flaky test t_order."),
         Message::new(
@@ -147,7 +147,7 @@ fn a_focus_goes_first_and_is_used_once() {
 }
 
 #[test]
-fn what_only_a_provider_can_read_is_not_given_as_text() {
+fn opaque_blocks_are_not_shown_as_text() {
     let mut blob = Message::new(Role::Assistant, vec![Block::new(Content::Compaction(None))]);
     blob.author = Author::Compaction;
     blob.raw = Some(Raw::parse(r#"{"encrypted_content":"BLOB-FROM-PROVIDER-A"}"#).unwrap());
@@ -294,7 +294,7 @@ fn a_truncated_answer_gets_more_room() {
 }
 
 #[test]
-fn waits_grow_and_keep_to_what_the_provider_asks() {
+fn waits_grow_and_respect_the_providers_delay() {
     let (_, asks) = play(
         order(&export()),
         vec![

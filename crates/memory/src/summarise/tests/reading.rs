@@ -63,7 +63,7 @@ fn words_in(asks: &[&Ask]) -> HashMap<String, usize> {
 }
 
 #[test]
-fn what_does_not_fit_is_read_in_parts_and_all_of_it() {
+fn long_conversations_are_read_completely_in_parts() {
     let mut order = order_after(&long(), None, Limits::new(400, 3_000));
     order.limits.result_bytes_max = usize::MAX;
     let count = count();
@@ -117,7 +117,7 @@ fn an_overflow_halves_the_part_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_model_that_reads_nothing_is_given_up() {
+fn a_model_that_cannot_read_any_part_is_given_up() {
     let (outcome, asks) = drive(Job::new(order(&long())), |_| FailureClass::Overflow.into());
     assert!(
         asks.len() < 20,

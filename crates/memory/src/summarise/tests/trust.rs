@@ -152,7 +152,7 @@ fn an_answered_request_is_no_next_step() {
 }
 
 #[test]
-fn what_is_missing_is_put_back() {
+fn missing_items_are_restored() {
     let (outcome, shown) = after("## Active Work\n- The parser was looked at\n");
     for needed in [
         "Never touch vendor/.",

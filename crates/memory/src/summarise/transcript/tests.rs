@@ -99,7 +99,7 @@ fn roles_calls_and_results_are_shown() {
 }
 
 #[test]
-fn a_call_without_a_result_is_said_to_have_none() {
+fn a_call_without_a_result_is_marked() {
     let cut = Message::new(
         Role::Assistant,
         vec![call("t2", "shell", r#"{"cmd":"git mv a b"}"#)],
@@ -241,7 +241,7 @@ fn pieces_make_up_the_whole() {
 }
 
 #[test]
-fn a_window_for_nothing_takes_nothing() {
+fn an_empty_window_takes_no_messages() {
     let source = Source::new(&[say(Role::User, "hello there")], 0, &Redaction::Off);
     let mut reader = Reader::new(&source, 100, Archive::None);
     assert_eq!(reader.take(&source, 2, &count()), None);

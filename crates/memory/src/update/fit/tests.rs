@@ -27,14 +27,14 @@ fn check(items: Vec<Item>, room: usize, kept: &[&str]) {
 }
 
 #[test]
-fn what_fits_is_left_alone() {
+fn a_memory_that_fits_is_unchanged() {
     let memory = memory(vec![said(1, Section::Task, "Port it.")]);
     let fitted = fit(memory.clone(), 1_000, &characters);
     assert_eq!((fitted.memory, fitted.left_out), (memory, vec![]));
 }
 
 #[test]
-fn the_ledger_goes_last() {
+fn the_ledger_is_dropped_last() {
     let items = || {
         vec![
             said(1, Section::Corrections, "No mocks."),
@@ -52,7 +52,7 @@ fn the_ledger_goes_last() {
 }
 
 #[test]
-fn what_is_to_be_remembered_outlasts_the_rest_of_the_ledger() {
+fn requests_to_remember_outlast_the_rest_of_the_ledger() {
     let mut items = vec![said(1, Section::Corrections, "Remember: the port is 8431.")];
     items.extend((2..40).map(|n| said(n, Section::Corrections, &format!("No, not number {n}."))));
     check(items.clone(), 60, &["Remember: the port is 8431."]);

@@ -66,7 +66,7 @@ fn check(prior: Vec<Item>, new: Vec<Item>, expected: &[&str]) {
 }
 
 #[test]
-fn what_is_said_twice_is_one_item_and_untouched() {
+fn a_repeated_statement_is_one_unchanged_item() {
     check(
         vec![
             user(1, Section::Corrections, "No mocks."),
@@ -185,7 +185,7 @@ fn a_changed_goal_is_added_and_a_reached_one_leaves() {
 }
 
 #[test]
-fn what_was_superseded_says_so_once_but_in_the_ledger_for_good() {
+fn superseded_items_are_shown_once_but_stay_in_the_ledger() {
     let decided = user(9, Section::KeyDecisions, "SQLite");
     let said = user(9, Section::Corrections, "Use pnpm.");
     check(
@@ -205,7 +205,7 @@ fn what_was_superseded_says_so_once_but_in_the_ledger_for_good() {
 }
 
 #[test]
-fn words_that_were_given_up_and_are_said_again_hold_again() {
+fn repeated_statements_hold_again_after_being_superseded() {
     let pnpm = user(9, Section::Corrections, "Use pnpm.");
     let npm_again = user(44, Section::Corrections, "Use npm.");
     check(

@@ -1,6 +1,6 @@
-//! The order of roles that chat templates of many local models insist on.
+//! The order of roles that the chat templates of many local models require.
 //!
-//! One system message at the front, then user and assistant strictly in turn. As in these templates, tool messages
+//! One system message at the front, then strictly alternating user and assistant. As in these templates, tool messages
 //! and assistant messages that call tools are ignored when turns are counted.
 
 use super::super::checker::Checker;

@@ -1,4 +1,4 @@
-//! How input items hang together: calls with outputs, reasoning with the item after it, the trigger at the end.
+//! How input items relate: calls to outputs, reasoning to the item after it, the trigger at the end.
 
 use std::collections::{HashMap, HashSet};
 

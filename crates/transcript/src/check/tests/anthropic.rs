@@ -442,7 +442,7 @@ fn one_body_can_break_several_rules() {
 }
 
 #[test]
-fn what_is_not_known_is_only_warned_of() {
+fn unknown_values_only_cause_warnings() {
     let unknown = CheckOptions::default();
     for body in [
         talk(&[HI, &assistant(&text("And "))]),
