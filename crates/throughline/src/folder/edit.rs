@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use throughline_engine::{PIN, Pin};
 use throughline_memory::document::{
-    Entry, Item, Memory, Origin, Provenance, Requested, Section, Status,
+    Entry, Item, Memory, Origin, Provenance, RequestKind, Section, Status,
 };
 use throughline_memory::redact::Redactor;
 use throughline_memory::render::markdown::{ANSWERED, Heading, OPEN, item_lines};
@@ -472,7 +472,7 @@ fn entry(heading: Option<Heading>, origin: Origin, text: &str, old: Option<&Item
     if let Some(rest) = text.strip_prefix("(implied) ") {
         return Entry::NextStep {
             text: owned(rest),
-            requested: Requested::Implied,
+            requested: RequestKind::Implied,
         };
     }
     if heading == Some(Heading::PendingTasks)
@@ -507,7 +507,7 @@ fn entry(heading: Option<Heading>, origin: Origin, text: &str, old: Option<&Item
         Some(Heading::ActiveWork) => Entry::CurrentState { text },
         Some(Heading::PendingTasks) => Entry::NextStep {
             text,
-            requested: Requested::Explicit,
+            requested: RequestKind::Explicit,
         },
         Some(Heading::KeyReferences) => Entry::Reference { text },
         // The person's own words, wherever they are, are kept as such.

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use throughline::engine::Pin;
 use throughline::folder::{Folder, FolderError, HandEdit, no_memory};
 use throughline_memory::document::{
-    Cover, Entry, Item, Memory, Origin, Provenance, Requested, Section, Status,
+    Cover, Entry, Item, Memory, Origin, Provenance, RequestKind, Section, Status,
 };
 use throughline_memory::render::markdown;
 use throughline_store::{
@@ -134,14 +134,14 @@ fn memory() -> Memory {
                 "n1",
                 Entry::NextStep {
                     text: text("Write the tests"),
-                    requested: Requested::Explicit,
+                    requested: RequestKind::Explicit,
                 },
             ),
             item(
                 "n2",
                 Entry::NextStep {
                     text: text("Tidy up"),
-                    requested: Requested::Implied,
+                    requested: RequestKind::Implied,
                 },
             ),
             tool,
@@ -482,7 +482,7 @@ async fn a_reworded_line_keeps_its_item() {
             "n2",
             Entry::NextStep {
                 text: text("Tidy up"),
-                requested: Requested::Explicit,
+                requested: RequestKind::Explicit,
             },
             Status::Active,
         ),
