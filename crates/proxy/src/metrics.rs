@@ -268,12 +268,27 @@ impl Metrics {
         let mut out = String::new();
         // Writing to a string does not fail.
         let _ = prometheus_text::encode(&mut out, &self.registry);
-        // The library writes bounds in their shortest form. Their labels name the published series, which have six places.
-        for bound in ADDED_S {
-            out = out.replace(&format!(r#"le="{bound}""#), &format!(r#"le="{bound:.6}""#));
-        }
-        out
+        with_six_places(&out)
     }
+}
+
+/// The bounds of buckets with six places: as labels they name the series that are published. The library writes them in
+/// their shortest form.
+fn with_six_places(text: &str) -> String {
+    const BOUND: &str = "le=\"";
+    let mut parts = text.split(BOUND);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (bound, rest) = part.split_once('"').unwrap_or((part, ""));
+        out.push_str(BOUND);
+        match bound.parse::<f64>() {
+            Ok(number) if number.is_finite() => out.push_str(&format!("{number:.6}")),
+            _ => out.push_str(bound),
+        }
+        out.push('"');
+        out.push_str(rest);
+    }
+    out
 }
 
 #[cfg(test)]
