@@ -6,7 +6,7 @@
 //! conversations.
 //!
 //! A compaction of the tool itself starts a new root. For the model the history begins there; here it does not: all
-//! original messages are kept, and a [`CompactionMark`](crate::conversation::CompactionMark) says where it was.
+//! original messages are kept, and a [`CompactionMark`](throughline_transcript::conversation::CompactionMark) says where it was.
 
 mod gather;
 mod history;

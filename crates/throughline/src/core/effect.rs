@@ -26,7 +26,7 @@ pub enum Effect {
     /// Requests are made with another memory from now on, or none.
     Adopted,
     /// The transcript was cut back into what the memory covers: load an older memory
-    /// ([`super::Core::memory_within`]).
+    /// ([`super::Core::cut_behind_memory`]).
     Reload {
         /// Messages that are left.
         messages: usize,
