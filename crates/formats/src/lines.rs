@@ -5,8 +5,8 @@
 //! on the same line.
 //!
 //! ```
-//! use throughline_transcript::conversation::SourceText;
-//! use throughline_transcript::lines::Lines;
+//! use throughline_formats::source::SourceText;
+//! use throughline_formats::lines::Lines;
 //!
 //! let source = SourceText::from_text("{\"n\":1}\n{\"n\":{\"n\":2}\n{\"n\":3}");
 //! let mut lines = Lines::new(&source, &[]);

@@ -1,8 +1,8 @@
 //! Reading a source: by a named format, or by the one that fits best.
 //!
 //! ```
-//! use throughline_transcript::conversation::{ReadError, SourceText};
-//! use throughline_transcript::read::read;
+//! use throughline_formats::source::{ReadError, SourceText};
+//! use throughline_formats::read::read;
 //!
 //! let source = SourceText::from_bytes(b"  \n".to_vec());
 //! assert_eq!(read(&source, None), Err(ReadError::Empty));

@@ -15,7 +15,7 @@
 //! let end = tape.parse(&source, 0..source.len(), &[])?;
 //! let message = tape.root(&source).field("message").unwrap();
 //! let block = message.field("content").unwrap().elements().next().unwrap();
-//! assert_eq!(block.field("text").unwrap().string().unwrap(), "hi");
+//! assert_eq!(block.field("text").unwrap().decode().unwrap(), "hi");
 //! assert_eq!(&source[end..], r#"{"type":"x"}"#);
 //! # Ok::<(), throughline_transcript::json::JsonError>(())
 //! ```
