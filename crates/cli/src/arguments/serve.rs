@@ -139,7 +139,7 @@ impl<'de> Deserialize<'de> for ModeChoice {
     }
 }
 
-/// Reads a number, or a text that stands for one, as the flag of the same name does.
+/// Reads a number, or a text such as the flag of the same name takes.
 fn with<'de, D: Deserializer<'de>, T>(
     deserializer: D,
     parse: impl Fn(&str) -> Result<T, String>,
