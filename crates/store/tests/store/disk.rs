@@ -64,7 +64,7 @@ async fn deletes_where_there_is_no_room() {
     };
     let begin = async || {
         let path = folder.join("sessions.db");
-        // Its log is carried over, as it is where nobody writes as fast as this.
+        // Its log is written back to the database, as it is under a slower writer.
         let opened = SqliteStore::open(&path).await.unwrap();
         opened.close().await;
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&path).await.unwrap());

@@ -111,7 +111,7 @@ async fn an_import_that_was_interrupted_is_done_again() {
     let log = root.join(ORDERS).join("commits.log");
     let whole = fs::read(&log).unwrap();
     let lines: Vec<&[u8]> = whole.split_inclusive(|&byte| byte == b'\n').collect();
-    // As far as it came; half a commit at the end never was.
+    // Reads up to the last whole commit: half a commit at the end does not count.
     let begun = [&lines[..4].concat(), &lines[4][..20]].concat();
     fs::write(&log, begun).unwrap();
     let store = MemoryStore::new();
