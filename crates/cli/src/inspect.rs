@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &arguments::Inspect, console: &Console) -> Result<E
         format: source.format,
         bytes: input.text.text.len(),
         counted_in: model::unit(&arguments.model, &counter),
-        skipped: source.skipped.iter().map(report::Skipped::of).collect(),
+        skipped: source.skipped.iter().map(report::SkippedRow::of).collect(),
         sessions,
     };
 

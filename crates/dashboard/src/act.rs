@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use throughline_engine::{CompactionOutcome, Mode, Swapping};
+use throughline_engine::{CompactionOutcome, Mode, SwapTiming};
 use throughline_store::{ErrorKind, SessionId, StoreError};
 
 use crate::Dashboard;
@@ -22,7 +22,7 @@ pub enum Action {
         /// What the memory should be about.
         focus: Option<String>,
         /// Whether it is swapped in at once.
-        swapping: Swapping,
+        swapping: SwapTiming,
     },
     /// Swap in the prepared memory.
     Approve {

@@ -12,7 +12,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use throughline_engine::Swapping;
+use throughline_engine::SwapTiming;
 use throughline_store::{ErrorKind, Page, SessionId, StoreError};
 
 use crate::act::{ActError, Action, Effect};
@@ -485,9 +485,9 @@ fn action(endpoint: Endpoint, name: &str, body: &Bytes) -> Result<Action, ActErr
             Action::Compact {
                 focus,
                 swapping: if preview {
-                    Swapping::Preview
+                    SwapTiming::Preview
                 } else {
-                    Swapping::AtOnce
+                    SwapTiming::AtOnce
                 },
             }
         }

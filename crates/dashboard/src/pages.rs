@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::header::SET_COOKIE;
 use http::{Method, Response, StatusCode, request};
 use minijinja::{Value, context};
-use throughline_engine::Swapping;
+use throughline_engine::SwapTiming;
 use throughline_memory::render::markdown;
 use throughline_store::{Page, SessionId, StoreError};
 
@@ -370,9 +370,9 @@ impl Dashboard {
             "compact" => Action::Compact {
                 focus: filled("focus"),
                 swapping: if form.filled("how") == Some("at-once") {
-                    Swapping::AtOnce
+                    SwapTiming::AtOnce
                 } else {
-                    Swapping::Preview
+                    SwapTiming::Preview
                 },
             },
             "approve" => Action::Approve { version: version() },

@@ -22,25 +22,25 @@ use throughline_transcript::digest::{Chain, Digest};
 use throughline_transcript::message::Message;
 use throughline_transcript::tokens::ContextMeter;
 
-use self::build::Keeping;
+use self::build::TailSize;
 use self::builds::Builds;
 pub use self::economy::Savings;
 use self::economy::{Account, Pace};
 use self::failures::Failures;
 use self::flight::Flight;
-use self::halts::{Halts, Stopped};
+use self::halts::{HaltState, Halts};
 use self::memories::Memories;
 use self::progress::Progress;
 use self::request::WaitingRequest;
 use self::requested::PendingCompaction;
 pub use self::status::{Preview, SessionStatus};
 use crate::budget::{Budget, Time};
-use crate::event::{DropReason, EngineEvent, Halt, Reason, SkipReason};
+use crate::event::{DropReason, DueReason, EngineEvent, Halt, SkipReason};
 use crate::input::Input;
 use crate::live::Live;
 use crate::output::Output;
 use crate::settings::{CompactionSettings, CompactorChoice, Fallback, Mode};
-use crate::version::{Adopted, Version};
+use crate::version::{AdoptedVersion, Version};
 use crate::vocabulary::{MemoryAdoption, Pin, VersionOrigin};
 
 /// One session. See the crate for how it is driven.
@@ -162,7 +162,7 @@ impl Engine {
                 let request = adoption
                     .quoted
                     .map(|(first, _)| crate::live::Request::of(first, &snapshot.quoted).text);
-                Adopted::new(Arc::new(version), adoption, request.as_deref(), &settings)
+                AdoptedVersion::new(Arc::new(version), adoption, request.as_deref(), &settings)
             });
         let ready = memories::stored_ready(snapshot.ready, cover, &live);
         Self {
@@ -352,7 +352,7 @@ impl Engine {
         let is_final = stopped.is_final();
         let has_grown = self.live.tokens() >= stopped.live_tokens + self.settings.step_tokens();
         let can_shrink =
-            || self.context() > self.budget().limit() && self.cut(Keeping::Least) > stopped.cut;
+            || self.context() > self.budget().limit() && self.cut(TailSize::Least) > stopped.cut;
         if !is_final && (has_grown || can_shrink()) {
             self.look_again();
             return false;
@@ -376,7 +376,7 @@ impl Engine {
     }
 
     /// Says that something that was due does not happen; once, until something changes.
-    fn skip(&mut self, due: Reason, reason: SkipReason) {
+    fn skip(&mut self, due: DueReason, reason: SkipReason) {
         if self.halts.skip(due, reason) {
             self.event(EngineEvent::Skipped { due, reason });
         }
@@ -387,8 +387,8 @@ impl Engine {
             return;
         }
         self.event(EngineEvent::Halted(halt.clone()));
-        let (live_tokens, cut) = (self.live.tokens(), self.cut(Keeping::Least));
-        self.halts.stop(Stopped {
+        let (live_tokens, cut) = (self.live.tokens(), self.cut(TailSize::Least));
+        self.halts.stop(HaltState {
             halt,
             live_tokens,
             cut,
@@ -472,7 +472,7 @@ impl Engine {
             .is_some_and(|chain| memory.cover.digest == chain);
         if !fits {
             self.event(EngineEvent::Skipped {
-                due: Reason::Given,
+                due: DueReason::Given,
                 reason: SkipReason::NothingToCover,
             });
             return;
@@ -481,6 +481,6 @@ impl Engine {
         self.give_up_builds(DropReason::Overtaken);
         self.memories.forget_candidates();
         let version = Version::new(memory, VersionOrigin::Given, &self.settings);
-        self.adopt(Arc::new(version), Reason::Given, None);
+        self.adopt(Arc::new(version), DueReason::Given, None);
     }
 }

@@ -17,7 +17,7 @@ pub enum EngineEvent {
         /// Its maker.
         kind: BuildKind,
         /// Why now.
-        reason: Reason,
+        reason: DueReason,
         /// Messages that it will cover.
         cover: usize,
         /// Tokens of the new messages that it reads.
@@ -68,7 +68,7 @@ pub enum EngineEvent {
         /// The new epoch.
         epoch: u64,
         /// Why now.
-        reason: Reason,
+        reason: DueReason,
         /// Number of the memory version.
         version: u32,
         /// Who made it.
@@ -87,7 +87,7 @@ pub enum EngineEvent {
     /// A swap or build was due and does not happen.
     Skipped {
         /// Why it was due.
-        due: Reason,
+        due: DueReason,
         /// Why it does not happen.
         reason: SkipReason,
     },
@@ -141,7 +141,7 @@ pub enum BuildKind {
 /// Why a memory is built or swapped in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Reason {
+pub enum DueReason {
     /// The soft mark was passed.
     SoftMark,
     /// The context grew by a step.
@@ -273,7 +273,7 @@ pub enum CompactionOutcome {
     Discarded,
 }
 
-impl Reason {
+impl DueReason {
     /// Name in logs and metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -297,7 +297,7 @@ impl Reason {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for DueReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

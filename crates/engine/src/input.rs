@@ -97,7 +97,7 @@ pub struct Compaction {
     /// Who requests it.
     pub by: Requester,
     /// Whether the memory is swapped in.
-    pub swapping: Swapping,
+    pub swapping: SwapTiming,
 }
 
 /// What requests were made with before a swap.
@@ -115,7 +115,7 @@ pub struct PreviousEpoch {
 
 /// What happens to the memory of a requested compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Swapping {
+pub enum SwapTiming {
     /// It is swapped in as soon as it is ready.
     AtOnce,
     /// It is only prepared for review.

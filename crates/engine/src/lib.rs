@@ -110,14 +110,15 @@ mod vocabulary;
 pub use budget::{Budget, Mark, Time};
 pub use engine::{Engine, Preview, Savings, SessionStatus, Snapshot};
 pub use event::{
-    BuildKind, CompactionOutcome, DropReason, EngineEvent, Halt, Reason, RefusalReason, SkipReason,
+    BuildKind, CompactionOutcome, DropReason, DueReason, EngineEvent, Halt, RefusalReason,
+    SkipReason,
 };
-pub use input::{Compaction, Input, PreviousEpoch, Swapping};
+pub use input::{Compaction, Input, PreviousEpoch, SwapTiming};
 pub use output::{AwaitedBuild, BuildOrder, Output, Plan, UpdateOrder};
 pub use phase::{Phase, PhaseDetector};
 pub use settings::{
-    CompactionSettings, CompactorChoice, Economy, EconomyRule, Fallback, Mode, Spending, Step,
-    Triggers,
+    CompactionSettings, CompactorChoice, Economy, EconomyRule, Fallback, Mode, Spending, Triggers,
+    UpdateStep,
 };
 pub use version::Version;
 pub use vocabulary::{

@@ -24,7 +24,7 @@ pub struct CompactionSettings {
     /// The mark at which traditional compaction begins.
     pub threshold: Mark,
     /// Growth after which the memory is updated.
-    pub step: Step,
+    pub step: UpdateStep,
     /// Other reasons for a swap.
     pub triggers: Triggers,
     /// How much of the end of the conversation stays verbatim, where legal cuts allow.
@@ -91,7 +91,7 @@ pub enum Fallback {
 /// Growth after which code updates the memory; the first limit that is reached counts. For updates by a model see
 /// [`Spending`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct UpdateStep {
     /// Tokens. `None`: 10,000 or a twentieth of the window, whichever is more, and at most a tenth.
     pub tokens: Option<u64>,
     /// Tool calls.
@@ -170,7 +170,7 @@ impl CompactionSettings {
             soft: Mark::Permille(500),
             hard: Mark::Permille(800),
             threshold: Mark::Permille(700),
-            step: Step {
+            step: UpdateStep {
                 tokens: None,
                 tool_calls: None,
                 at_breaks: true,

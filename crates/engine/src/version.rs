@@ -216,7 +216,7 @@ fn pinned_item(pin: &Pin) -> Item {
 #[derive(Clone, Debug)]
 pub(crate) struct Past {
     /// What was adopted then.
-    pub(crate) adopted: Option<Adopted>,
+    pub(crate) adopted: Option<AdoptedVersion>,
     /// Index of the first of the messages.
     pub(crate) first: usize,
     /// Digest of everything before it.
@@ -228,7 +228,7 @@ pub(crate) struct Past {
 
 /// The version that requests are made with.
 #[derive(Clone, Debug)]
-pub(crate) struct Adopted {
+pub(crate) struct AdoptedVersion {
     pub(crate) version: Arc<Version>,
     pub(crate) adoption: MemoryAdoption,
     /// The block and, where it covers the latest request, that request.
@@ -239,7 +239,7 @@ pub(crate) struct Adopted {
     pub(crate) request: Option<String>,
 }
 
-impl Adopted {
+impl AdoptedVersion {
     pub(crate) fn new(
         version: Arc<Version>,
         adoption: MemoryAdoption,

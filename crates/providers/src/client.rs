@@ -20,7 +20,7 @@ use crate::call::Call;
 use crate::credential::{AuthStyle, Credential, CredentialError};
 use crate::endpoint::{BaseUrlError, Endpoint};
 use crate::error::{CallError, Failure};
-use crate::exchange::{Exchange, Prepared, Whole};
+use crate::exchange::{Exchange, PreparedRequest, Whole};
 use crate::retry::{Backoff, RetryPolicy};
 use crate::transport::{Transport, TransportError};
 
@@ -289,7 +289,7 @@ impl Client {
         );
         Ok(Exchange {
             transport: Arc::clone(&inner.transport),
-            request: Prepared {
+            request: PreparedRequest {
                 wire: inner.wire,
                 method,
                 uri,

@@ -20,7 +20,7 @@ pub struct CallError {
     /// HTTP status, if there was an answer. An error in the middle of a stream comes with 200.
     pub status: Option<u16>,
     /// The provider's report, in its words and codes.
-    pub report: Box<Report>,
+    pub report: Box<ErrorReport>,
     /// How long the provider asks to wait.
     pub retry_after: Option<Duration>,
     /// The window that the provider names, tokens.
@@ -38,7 +38,7 @@ pub struct CallError {
 /// A provider's report of a failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Report {
+pub struct ErrorReport {
     /// `error.type` of the answer.
     pub error_type: Option<String>,
     /// `error.details.error_code` (Anthropic) or `error.code` (OpenAI).
@@ -74,7 +74,7 @@ pub enum Failure {
 /// What a caller can do about a [`CallError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ErrorKind {
+pub enum CallErrorKind {
     /// Try again later. The client has already tried as often as its policy says.
     Retry,
     /// Nothing: the request is wrong in itself, and would fail again.
@@ -95,33 +95,37 @@ pub enum ErrorKind {
 impl CallError {
     /// What a caller can do.
     #[must_use]
-    pub fn kind(&self) -> ErrorKind {
+    pub fn kind(&self) -> CallErrorKind {
         match &self.failure {
-            Failure::Cancelled => return ErrorKind::Cancelled,
-            Failure::Request => return ErrorKind::FixConfiguration,
-            Failure::Transport(TransportErrorKind::Request) => return ErrorKind::FixConfiguration,
-            Failure::Transport(_) | Failure::CutOff | Failure::Idle(_) => return ErrorKind::Retry,
+            Failure::Cancelled => return CallErrorKind::Cancelled,
+            Failure::Request => return CallErrorKind::FixConfiguration,
+            Failure::Transport(TransportErrorKind::Request) => {
+                return CallErrorKind::FixConfiguration;
+            }
+            Failure::Transport(_) | Failure::CutOff | Failure::Idle(_) => {
+                return CallErrorKind::Retry;
+            }
             // A response that never began to be an answer does not come from the provider.
-            Failure::Malformed if self.partial.is_none() => return ErrorKind::FixConfiguration,
-            Failure::Malformed => return ErrorKind::Retry,
-            Failure::TooLarge => return ErrorKind::GiveUp,
+            Failure::Malformed if self.partial.is_none() => return CallErrorKind::FixConfiguration,
+            Failure::Malformed => return CallErrorKind::Retry,
+            Failure::TooLarge => return CallErrorKind::GiveUp,
             Failure::Refused => {}
         }
         if self.is_spend_cap() {
-            return ErrorKind::FixConfiguration;
+            return CallErrorKind::FixConfiguration;
         }
         match self.class {
-            Class::ContextOverflow => ErrorKind::ContextOverflow {
+            Class::ContextOverflow => CallErrorKind::ContextOverflow {
                 window: self.window,
             },
-            Class::BodyTooLarge => ErrorKind::BodyTooLarge,
-            Class::RateLimit | Class::Overloaded | Class::ServerError => ErrorKind::Retry,
-            Class::Denied => ErrorKind::FixConfiguration,
+            Class::BodyTooLarge => CallErrorKind::BodyTooLarge,
+            Class::RateLimit | Class::Overloaded | Class::ServerError => CallErrorKind::Retry,
+            Class::Denied => CallErrorKind::FixConfiguration,
             _ => match self.status {
                 // Timeouts and conflicts pass; both SDKs try them again.
-                Some(408 | 409) => ErrorKind::Retry,
-                Some(404 | 300..400) => ErrorKind::FixConfiguration,
-                _ => ErrorKind::GiveUp,
+                Some(408 | 409) => CallErrorKind::Retry,
+                Some(404 | 300..400) => CallErrorKind::FixConfiguration,
+                _ => CallErrorKind::GiveUp,
             },
         }
     }
@@ -145,7 +149,7 @@ impl CallError {
     pub(crate) fn is_worth_retrying(&self) -> bool {
         match self.should_retry {
             Some(should_retry) if self.failure == Failure::Refused => should_retry,
-            _ => self.kind() == ErrorKind::Retry,
+            _ => self.kind() == CallErrorKind::Retry,
         }
     }
 
@@ -154,9 +158,9 @@ impl CallError {
             failure,
             class: Class::None,
             status: None,
-            report: Box::new(Report {
+            report: Box::new(ErrorReport {
                 message: message.into(),
-                ..Report::default()
+                ..ErrorReport::default()
             }),
             retry_after: None,
             window: None,

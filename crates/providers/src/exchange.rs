@@ -26,7 +26,7 @@ const ERROR_BYTES_MAX: usize = 64 * 1024;
 
 /// A request that can be sent again.
 #[derive(Clone)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedRequest {
     pub(crate) wire: Wire,
     pub(crate) method: Method,
     pub(crate) uri: Uri,
@@ -38,7 +38,7 @@ pub(crate) struct Prepared {
 /// Everything that a call needs.
 pub(crate) struct Exchange {
     pub(crate) transport: Arc<dyn Transport>,
-    pub(crate) request: Prepared,
+    pub(crate) request: PreparedRequest,
     pub(crate) credential: Option<Credential>,
     pub(crate) policy: RetryPolicy,
     pub(crate) backoff: Backoff,

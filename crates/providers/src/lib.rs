@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | send requests, with retries, limits on silence, cancellation | [`client`], [`call`] |
 //! | read an answer without a network, from a tee or a test | [`decode`] |
-//! | know what to do after an answer | [`Stop::next`](stop::Stop::next) |
+//! | know what to do after an answer | [`StopReason::next`](stop::StopReason::next) |
 //! | know what to do after a failure | [`CallError::kind`](error::CallError::kind) |
 //! | hold a key without showing it | [`credential`] |
 //! | list models, count tokens, correct the catalogue | [`models`] |

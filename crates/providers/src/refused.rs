@@ -4,9 +4,9 @@ use std::time::SystemTime;
 
 use http::HeaderMap;
 use throughline_transcript::json::{Kind, Raw};
-use throughline_transcript::refusal::{Answer, classify};
+use throughline_transcript::refusal::{ProviderAnswer, classify};
 
-use crate::error::{CallError, Failure, Report};
+use crate::error::{CallError, ErrorReport, Failure};
 use crate::retry::{retry_after, should_retry};
 
 /// Longest message that is kept, bytes.
@@ -36,10 +36,10 @@ pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
 }
 
 fn read(status: u16, body: &str) -> CallError {
-    let refusal = classify(&Answer {
+    let refusal = classify(&ProviderAnswer {
         status,
         body,
-        ..Answer::default()
+        ..ProviderAnswer::default()
     });
     let mut report = report(body);
     report.message = shortened(if report.message.is_empty() {
@@ -56,15 +56,15 @@ fn read(status: u16, body: &str) -> CallError {
 }
 
 /// What an error body says; nothing if it is not JSON.
-fn report(body: &str) -> Report {
+fn report(body: &str) -> ErrorReport {
     let Ok(body) = Raw::parse(body.to_owned()) else {
-        return Report::default();
+        return ErrorReport::default();
     };
     let mut report = match body.field("error").filter(|error| !error.is_null()) {
         // Ollama and some gateways: only words.
-        Some(error) if error.kind() == Kind::String => Report {
+        Some(error) if error.kind() == Kind::String => ErrorReport {
             message: string(&error).unwrap_or_default(),
-            ..Report::default()
+            ..ErrorReport::default()
         },
         Some(error) => report_of(&error),
         None => report_of(&body),
@@ -73,11 +73,11 @@ fn report(body: &str) -> Report {
     report
 }
 
-fn report_of(error: &Raw) -> Report {
+fn report_of(error: &Raw) -> ErrorReport {
     let [error_type, code, message, detail, details] =
         error.fields(["type", "code", "message", "detail", "details"]);
     let detailed_code = details.and_then(|details| details.field("error_code"));
-    Report {
+    ErrorReport {
         error_type: error_type.as_ref().and_then(string),
         code: detailed_code.or(code).as_ref().and_then(string),
         message: message
@@ -99,7 +99,7 @@ fn string(value: &Raw) -> Option<String> {
 }
 
 /// The status that the error would have had in the head of an answer.
-fn status_of(report: &Report) -> u16 {
+fn status_of(report: &ErrorReport) -> u16 {
     let names = [report.error_type.as_deref(), report.code.as_deref()];
     for name in names.into_iter().flatten() {
         let status = match name {
@@ -141,7 +141,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::error::ErrorKind;
+    use crate::error::CallErrorKind;
 
     fn head(status: u16, headers: &[(&'static str, &str)], body: &str) -> CallError {
         let mut map = HeaderMap::new();
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn errors_are_sorted_by_what_can_be_done() {
-        let overflow = ErrorKind::ContextOverflow {
+        let overflow = CallErrorKind::ContextOverflow {
             window: Some(200_000),
         };
         let check = |status, body: &str, expected| {
@@ -173,57 +173,61 @@ mod tests {
         check(
             400,
             &anthropic("invalid_request_error", ""),
-            ErrorKind::GiveUp,
+            CallErrorKind::GiveUp,
         );
         check(
             401,
             &anthropic("authentication_error", ""),
-            ErrorKind::FixConfiguration,
+            CallErrorKind::FixConfiguration,
         );
         check(
             402,
             &anthropic("billing_error", ""),
-            ErrorKind::FixConfiguration,
+            CallErrorKind::FixConfiguration,
         );
         check(
             403,
             &anthropic("permission_error", ""),
-            ErrorKind::FixConfiguration,
+            CallErrorKind::FixConfiguration,
         );
         check(
             404,
             &anthropic("not_found_error", ""),
-            ErrorKind::FixConfiguration,
+            CallErrorKind::FixConfiguration,
         );
-        check(408, "", ErrorKind::Retry);
-        check(409, &anthropic("conflict_error", ""), ErrorKind::Retry);
-        check(413, "<html>too large</html>", ErrorKind::BodyTooLarge);
-        check(422, r#"{"detail":"wrong"}"#, ErrorKind::GiveUp);
-        check(429, &anthropic("rate_limit_error", ""), ErrorKind::Retry);
+        check(408, "", CallErrorKind::Retry);
+        check(409, &anthropic("conflict_error", ""), CallErrorKind::Retry);
+        check(413, "<html>too large</html>", CallErrorKind::BodyTooLarge);
+        check(422, r#"{"detail":"wrong"}"#, CallErrorKind::GiveUp);
+        check(
+            429,
+            &anthropic("rate_limit_error", ""),
+            CallErrorKind::Retry,
+        );
         check(
             429,
             &anthropic("rate_limit_error", "enforced_spend_limit_reached"),
-            ErrorKind::FixConfiguration,
+            CallErrorKind::FixConfiguration,
         );
         check(
             429,
             &anthropic("rate_limit_error", "ramp_limit_exceeded"),
-            ErrorKind::Retry,
+            CallErrorKind::Retry,
         );
         check(
             429,
             r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}"#,
-            ErrorKind::FixConfiguration,
+            CallErrorKind::FixConfiguration,
         );
-        check(500, &anthropic("api_error", ""), ErrorKind::Retry);
-        check(503, "", ErrorKind::Retry);
-        check(504, &anthropic("timeout_error", ""), ErrorKind::Retry);
+        check(500, &anthropic("api_error", ""), CallErrorKind::Retry);
+        check(503, "", CallErrorKind::Retry);
+        check(504, &anthropic("timeout_error", ""), CallErrorKind::Retry);
         check(
             529,
             &anthropic("overloaded_error", "compaction_unavailable"),
-            ErrorKind::Retry,
+            CallErrorKind::Retry,
         );
-        check(302, "", ErrorKind::FixConfiguration);
+        check(302, "", CallErrorKind::FixConfiguration);
     }
 
     #[test]
@@ -233,24 +237,24 @@ mod tests {
         };
         check(
             r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
-            ErrorKind::Retry,
+            CallErrorKind::Retry,
         );
         check(
             r#"{"error":{"message":"upstream","code":502}}"#,
-            ErrorKind::Retry,
+            CallErrorKind::Retry,
         );
         check(
             r#"{"error":{"message":"no key","code":401}}"#,
-            ErrorKind::FixConfiguration,
+            CallErrorKind::FixConfiguration,
         );
-        check(r#"{"error":"model runner stopped"}"#, ErrorKind::Retry);
+        check(r#"{"error":"model runner stopped"}"#, CallErrorKind::Retry);
         check(
             r#"{"type":"error","code":"context_length_exceeded","message":"Your input exceeds the context window of this model.","param":"input"}"#,
-            ErrorKind::ContextOverflow { window: None },
+            CallErrorKind::ContextOverflow { window: None },
         );
         check(
             r#"{"error":{"code":"insufficient_quota","message":"pay"}}"#,
-            ErrorKind::FixConfiguration,
+            CallErrorKind::FixConfiguration,
         );
     }
 

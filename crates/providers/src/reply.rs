@@ -8,7 +8,7 @@ use throughline_transcript::json::Raw;
 use throughline_transcript::usage::UsageReport;
 
 use crate::rate_limits::RateLimits;
-use crate::stop::Stop;
+use crate::stop::StopReason;
 
 /// A part of an answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,7 +67,7 @@ pub struct Reply {
     /// one assistant message, of Responses the output items. Empty if the answer holds nothing that may be sent back.
     pub messages: Vec<Raw>,
     /// Why the model stopped. `None` only in a partial answer, which ended before the reason.
-    pub stop: Option<Stop>,
+    pub stop: Option<StopReason>,
     /// What the call used, if it is reported.
     pub usage: Option<UsageReport>,
     /// The model that answered, as the provider names it.

@@ -3,7 +3,7 @@
 /// Why the model stopped, for all wires.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Stop {
+pub enum StopReason {
     /// It finished its answer.
     EndTurn,
     /// It calls tools of the caller's and waits for their results.
@@ -27,7 +27,7 @@ pub enum Stop {
     Other(String),
 }
 
-/// What the API expects after a [`Stop`].
+/// What the API expects after a [`StopReason`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Next {
@@ -45,7 +45,7 @@ pub enum Next {
     AskDifferently,
 }
 
-impl Stop {
+impl StopReason {
     /// What the API expects now.
     ///
     /// `tool_use` runs the tools, and `pause_turn` and `compaction` are sent again unchanged, as in the tool runners of

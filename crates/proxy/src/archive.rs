@@ -98,7 +98,7 @@ impl Job {
 }
 
 /// What the task knows of a session.
-struct Open {
+struct OpenSession {
     writer: Option<Box<dyn Writer>>,
     health: Health,
 }
@@ -235,12 +235,12 @@ struct Work {
     store: Arc<dyn Store>,
     state: Arc<State>,
     folders: Arc<Folders>,
-    sessions: HashMap<SessionId, Open>,
+    sessions: HashMap<SessionId, OpenSession>,
     /// What is to be committed, a session at a time.
-    waiting: Vec<Waiting>,
+    waiting: Vec<PendingCommit>,
 }
 
-struct Waiting {
+struct PendingCommit {
     id: SessionId,
     at: Time,
     changes: Vec<PendingChange>,
@@ -261,7 +261,7 @@ impl Work {
                     waiting.changes.extend(changes);
                     waiting.bytes += bytes;
                 }
-                None => self.waiting.push(Waiting {
+                None => self.waiting.push(PendingCommit {
                     id,
                     at,
                     changes,
@@ -282,7 +282,7 @@ impl Work {
                 self.sessions.insert(id, open);
             }
             Job::Adopt(id, writer, health) => {
-                let open = Open {
+                let open = OpenSession {
                     writer: Some(writer),
                     health,
                 };
@@ -351,8 +351,8 @@ struct Done {
     writer: Result<(Box<dyn Writer>, Counts), Option<StoreError>>,
 }
 
-async fn commit(writer: Option<Box<dyn Writer>>, waiting: Waiting) -> Done {
-    let Waiting {
+async fn commit(writer: Option<Box<dyn Writer>>, waiting: PendingCommit) -> Done {
+    let PendingCommit {
         id,
         at,
         changes,
@@ -384,7 +384,7 @@ async fn made(changes: Vec<PendingChange>, bytes: usize) -> Vec<Change> {
     tokio::task::spawn_blocking(make).await.unwrap_or_default()
 }
 
-async fn begin(store: &dyn Store, new: NewSession, health: Health) -> Open {
+async fn begin(store: &dyn Store, new: NewSession, health: Health) -> OpenSession {
     let id = new.id.clone();
     let begun = async {
         store.create(new, Vec::new()).await?;
@@ -397,7 +397,7 @@ async fn begin(store: &dyn Store, new: NewSession, health: Health) -> Open {
             None
         }
     };
-    Open { writer, health }
+    OpenSession { writer, health }
 }
 
 fn failed(id: &SessionId, error: &StoreError, health: &Health) {

@@ -28,7 +28,7 @@ enum Inner {
 /// Why an answer broke off.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer of the upstream broke off")]
-pub struct BrokenOff;
+pub struct BodyAborted;
 
 impl Body {
     /// A body that is there.
@@ -45,12 +45,12 @@ impl Body {
 
 impl HttpBody for Body {
     type Data = Bytes;
-    type Error = BrokenOff;
+    type Error = BodyAborted;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>> {
         match &mut self.get_mut().0 {
             Inner::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Inner::Passing(tap) => tap

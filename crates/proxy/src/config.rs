@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline::core::{Basis, DraftMaker, Kept, draft};
+use throughline::core::{Basis, DraftMaker, SessionRow, draft};
 use throughline_engine::{CompactionSettings, Mark};
 use throughline_providers::credential::Credential;
 use throughline_transcript::catalogue::Catalogue;
@@ -241,12 +241,12 @@ impl Config {
     }
 
     /// What is kept of a session that begins with a model.
-    pub(crate) fn begun(&self, basis: &Basis<'_>) -> Kept {
+    pub(crate) fn begun(&self, basis: &Basis<'_>) -> SessionRow {
         let plain = basis.settings();
         let mut settings = plain.clone();
         self.apply(basis.answer_tokens, &mut settings);
         let is_known = self.window.is_none() && basis.model.is_some();
-        Kept::begun(&plain, &settings, is_known)
+        SessionRow::begun(&plain, &settings, is_known)
     }
 
     /// Changes what this configuration says.

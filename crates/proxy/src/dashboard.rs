@@ -6,12 +6,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::{Response, request};
 use http_body::Body as HttpBody;
-use throughline::core::Kept;
+use throughline::core::SessionRow;
 use throughline_dashboard::{
     ActError, Action, Backend, COMPACTION_WAIT, Effect, LiveSession, Marks, ProxyMode,
     SessionState, Totals, edited,
 };
-use throughline_engine::{Engine, Pin, Preview, Version};
+use throughline_engine::{Engine, Preview, Version};
 use throughline_memory::document::Memory;
 use throughline_store::{SessionId, StoreError};
 use throughline_transcript::wire::Wire;
@@ -122,7 +122,7 @@ impl Backend for Source {
     async fn stored(&self, id: &SessionId) -> Result<SessionState, StoreError> {
         let shared = self.sessions.shared();
         let loaded = shared.store.load(id).await?;
-        let kept = Kept::read(&loaded.settings).unwrap_or_default();
+        let kept = SessionRow::read(&loaded.settings).unwrap_or_default();
         let (session, config) = (&loaded.session, &shared.config);
         let basis = config.basis(wire_of(&session.wire), &session.model, None);
         let settings = kept.settings(basis.settings(), |settings| config.apply(None, settings));
@@ -141,7 +141,7 @@ impl Backend for Source {
             is_updating: false,
             halt: None,
             can_undo: !kept.before.is_empty(),
-            pins: kept.pins.iter().map(Pin::from).collect(),
+            pins: kept.pins.iter().map(|row| row.0.clone()).collect(),
         })
     }
 

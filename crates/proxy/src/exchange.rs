@@ -32,7 +32,7 @@ use crate::incoming::IncomingRequest;
 use crate::reason::{Action, Bypass, Reason};
 use crate::refusals::Refusal;
 use crate::route::{self, Kind, Target};
-use crate::tracked::{Live, ReadyRequest, Tracked};
+use crate::tracked::{Live, ReadyRequest, TrackedSession};
 
 /// Answers that refuse are short; a longer one is not looked at, bytes.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
@@ -56,7 +56,7 @@ enum ClientUpload {
 
 /// A request of a session on its way.
 struct SessionRequest {
-    session: Arc<Tracked>,
+    session: Arc<TrackedSession>,
     ready: ReadyRequest,
     /// The body that takes the place of the client's, if it may be sent.
     rewritten: Option<Raw>,
@@ -208,7 +208,7 @@ impl Proxy {
     /// A request of a session, with the rewritten body if that may be sent.
     async fn session_request(
         &self,
-        session: Arc<Tracked>,
+        session: Arc<TrackedSession>,
         mut ready: ReadyRequest,
         head: &HeaderMap,
     ) -> Box<SessionRequest> {
@@ -383,7 +383,7 @@ impl Proxy {
         request: &SessionRequest,
     ) -> Option<Box<SessionRequest>> {
         let body = body::unpacked(&answer.headers, refused, REFUSAL_BYTES_MAX)?;
-        let refusal = refusal::classify(&refusal::Answer {
+        let refusal = refusal::classify(&refusal::ProviderAnswer {
             status: answer.status.as_u16(),
             body: std::str::from_utf8(&body).ok()?,
             stop_reason: None,

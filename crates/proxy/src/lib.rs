@@ -34,7 +34,7 @@ mod tls;
 mod tracked;
 mod updates;
 
-pub use body::{Body, BrokenOff};
+pub use body::{Body, BodyAborted};
 pub use config::Config;
 pub use headers::{SESSION, SWITCH};
 pub use metrics::Report;

@@ -3,7 +3,7 @@
 use http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, UPGRADE};
 use http::{HeaderValue, Response, StatusCode};
 use throughline_providers::transport::{TransportError, TransportErrorKind};
-use throughline_transcript::client::{ErrorKind, error_body};
+use throughline_transcript::client::{ErrorBodyKind, error_body};
 use throughline_transcript::wire::Wire;
 
 use crate::body::Body;
@@ -14,7 +14,7 @@ use crate::reason::Reason;
 pub(crate) struct Refusal {
     reason: Reason,
     status: StatusCode,
-    kind: ErrorKind,
+    kind: ErrorBodyKind,
     message: String,
 }
 
@@ -31,7 +31,7 @@ impl Refusal {
     fn new(
         reason: Reason,
         status: StatusCode,
-        kind: ErrorKind,
+        kind: ErrorBodyKind,
         message: impl Into<String>,
     ) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl Refusal {
         Self::new(
             Reason::NotFound,
             StatusCode::NOT_FOUND,
-            ErrorKind::NotFound,
+            ErrorBodyKind::NotFound,
             message,
         )
     }
@@ -61,7 +61,7 @@ impl Refusal {
         Self::new(
             Reason::TooLarge,
             StatusCode::PAYLOAD_TOO_LARGE,
-            ErrorKind::TooLarge,
+            ErrorBodyKind::TooLarge,
             message,
         )
     }
@@ -71,7 +71,7 @@ impl Refusal {
         Self::new(
             Reason::BrokenBody,
             StatusCode::BAD_REQUEST,
-            ErrorKind::InvalidRequest,
+            ErrorBodyKind::InvalidRequest,
             "the request body ended early",
         )
     }
@@ -82,7 +82,7 @@ impl Refusal {
         Self::new(
             Reason::Unreachable,
             StatusCode::BAD_GATEWAY,
-            ErrorKind::Server,
+            ErrorBodyKind::Server,
             message,
         )
     }
@@ -92,7 +92,7 @@ impl Refusal {
         Self::new(
             Reason::NoAnswer,
             StatusCode::GATEWAY_TIMEOUT,
-            ErrorKind::Timeout,
+            ErrorBodyKind::Timeout,
             "the upstream does not answer",
         )
     }
@@ -102,7 +102,7 @@ impl Refusal {
         Self::new(
             Reason::ProxyBusy,
             StatusCode::SERVICE_UNAVAILABLE,
-            ErrorKind::Overloaded,
+            ErrorBodyKind::Overloaded,
             "throughline has more requests under way than it is set to take",
         )
     }
@@ -113,7 +113,7 @@ impl Refusal {
             Reason::WebSocket,
             // After this status Codex switches to HTTP at once; after any other it retries first.
             StatusCode::UPGRADE_REQUIRED,
-            ErrorKind::InvalidRequest,
+            ErrorBodyKind::InvalidRequest,
             "throughline serves no web sockets: send the request over HTTP",
         )
     }
@@ -123,7 +123,7 @@ impl Refusal {
         Self::new(
             Reason::Thread,
             StatusCode::BAD_REQUEST,
-            ErrorKind::UnsupportedThread,
+            ErrorBodyKind::UnsupportedThread,
             "message threads are not supported through throughline: send the whole conversation",
         )
     }

@@ -27,7 +27,7 @@ use crate::incoming::IncomingRequest;
 use crate::known::KnownMessage;
 use crate::reason::{Bypass, Reason};
 use crate::shared::Shared;
-use crate::tracked::{Claim, PlannedRequest, Rewind, SessionParts, Tracked};
+use crate::tracked::{Claim, PlannedRequest, Rewind, SessionParts, TrackedSession};
 
 /// Sessions of one root that are looked at.
 const CANDIDATES_MAX: usize = 16;
@@ -64,7 +64,7 @@ struct Inner {
 
 #[derive(Clone)]
 struct Entry {
-    session: Arc<Tracked>,
+    session: Arc<TrackedSession>,
     used_at: Instant,
 }
 
@@ -131,14 +131,14 @@ impl Sessions {
     pub(crate) async fn take(
         &self,
         request: &mut IncomingRequest,
-    ) -> Result<(Arc<Tracked>, Box<PlannedRequest>), Bypass> {
+    ) -> Result<(Arc<TrackedSession>, Box<PlannedRequest>), Bypass> {
         let prefix = request.prefix();
         let rewind = if request.name.is_some() {
             Rewind::ToTheMemory
         } else {
             Rewind::LastTurn
         };
-        let mut nearest: Option<(usize, Arc<Tracked>)> = None;
+        let mut nearest: Option<(usize, Arc<TrackedSession>)> = None;
         for attempt in 0..3 {
             let candidates = match attempt {
                 0 => self.in_memory(&prefix),
@@ -170,7 +170,7 @@ impl Sessions {
                             nearest = Some((count, session));
                         }
                     }
-                    Claim::Taken(planned) => {
+                    Claim::Planned(planned) => {
                         self.used(&prefix, &session, request);
                         return Ok((session, planned));
                     }
@@ -188,13 +188,13 @@ impl Sessions {
         let parent = nearest.filter(|(count, _)| *count >= 2);
         let session = self.begin(request, &outline, &prefix, parent)?;
         match session.take(request, rewind, true)? {
-            Claim::Taken(planned) => Ok((session, planned)),
+            Claim::Planned(planned) => Ok((session, planned)),
             Claim::Other(_) => Err(Bypass::Forward(Reason::Unreadable)),
         }
     }
 
     /// The session of a request that only counts.
-    pub(crate) fn find(&self, request: &mut IncomingRequest) -> Option<Arc<Tracked>> {
+    pub(crate) fn find(&self, request: &mut IncomingRequest) -> Option<Arc<TrackedSession>> {
         let candidates = self.in_memory(&request.prefix());
         let counts = candidates
             .into_iter()
@@ -204,7 +204,7 @@ impl Sessions {
             .map(|(_, session)| session)
     }
 
-    fn in_memory(&self, prefix: &str) -> Vec<Arc<Tracked>> {
+    fn in_memory(&self, prefix: &str) -> Vec<Arc<TrackedSession>> {
         let inner = self.inner();
         let entries = inner
             .live
@@ -219,7 +219,7 @@ impl Sessions {
             .collect()
     }
 
-    fn used(&self, prefix: &str, session: &Arc<Tracked>, request: &IncomingRequest) {
+    fn used(&self, prefix: &str, session: &Arc<TrackedSession>, request: &IncomingRequest) {
         let mut inner = self.inner();
         inner.remember(request, &session.id);
         if let Some(entries) = inner.live.get_mut(prefix)
@@ -232,7 +232,7 @@ impl Sessions {
     }
 
     /// Loads the sessions of a root that are stored and not in memory.
-    async fn load(&self, prefix: &str, tenant: Tenant) -> Result<Vec<Arc<Tracked>>, Bypass> {
+    async fn load(&self, prefix: &str, tenant: Tenant) -> Result<Vec<Arc<TrackedSession>>, Bypass> {
         let ids: Vec<SessionId> = {
             let inner = self.inner();
             let is_live = |id: &SessionId| {
@@ -295,7 +295,11 @@ impl Sessions {
         }
     }
 
-    async fn load_one(&self, id: &SessionId, tenant: Tenant) -> Result<Arc<Tracked>, StoreError> {
+    async fn load_one(
+        &self,
+        id: &SessionId,
+        tenant: Tenant,
+    ) -> Result<Arc<TrackedSession>, StoreError> {
         let store = self.shared.store.as_ref();
         let stored = match StoredSession::open(store, id, Duration::ZERO).await {
             Ok(stored) => stored,
@@ -316,7 +320,7 @@ impl Sessions {
         let (core, writer) = stored
             .restore(settings, self.shared.options())
             .map_err(unloaded)?;
-        Ok(Tracked::new(
+        Ok(TrackedSession::new(
             Arc::clone(&self.shared),
             SessionParts {
                 id: id.clone(),
@@ -335,8 +339,8 @@ impl Sessions {
         request: &mut IncomingRequest,
         outline: &Outline,
         prefix: &str,
-        parent: Option<(usize, Arc<Tracked>)>,
-    ) -> Result<Arc<Tracked>, Bypass> {
+        parent: Option<(usize, Arc<TrackedSession>)>,
+    ) -> Result<Arc<TrackedSession>, Bypass> {
         let wire = request.wire;
         let model = client::model(outline).unwrap_or_default();
         let limit = client::answer_tokens_max(outline);
@@ -374,13 +378,13 @@ impl Sessions {
             effects = inherit(&mut begun, request, parent, *count, at)?;
         }
         self.shared.metrics.session_begun(parent.is_some());
-        let session = Tracked::new(Arc::clone(&self.shared), begun);
+        let session = TrackedSession::new(Arc::clone(&self.shared), begun);
         session.begin(effects);
         Ok(self.insert(prefix, session))
     }
 
     /// Keeps a session in memory; the one that is there already, if it is.
-    fn insert(&self, prefix: &str, session: Arc<Tracked>) -> Arc<Tracked> {
+    fn insert(&self, prefix: &str, session: Arc<TrackedSession>) -> Arc<TrackedSession> {
         let mut inner = self.inner();
         let entries = inner.live.entry(prefix.to_owned()).or_default();
         if let Some(there) = entries.iter().find(|entry| entry.session.id == session.id) {
@@ -469,7 +473,7 @@ impl Sessions {
 
     /// Gives up what runs beside all sessions, and the right to write them once everything is stored.
     pub(crate) async fn close(&self) {
-        let all: Vec<Arc<Tracked>> = {
+        let all: Vec<Arc<TrackedSession>> = {
             let mut inner = self.inner();
             inner.count = 0;
             let live = std::mem::take(&mut inner.live);
@@ -490,7 +494,7 @@ impl Sessions {
 
 impl Inner {
     /// Takes a session out of memory, if it is there.
-    fn remove(&mut self, id: &SessionId) -> Option<Arc<Tracked>> {
+    fn remove(&mut self, id: &SessionId) -> Option<Arc<TrackedSession>> {
         let prefix = prefix_of(id)?;
         let entries = self.live.get_mut(prefix)?;
         let at = entries.iter().position(|entry| entry.session.id == *id)?;
@@ -527,7 +531,7 @@ impl Inner {
 fn inherit(
     begun: &mut SessionParts,
     request: &mut IncomingRequest,
-    parent: &Tracked,
+    parent: &TrackedSession,
     count: usize,
     at: Time,
 ) -> Result<Effects, Bypass> {
@@ -567,9 +571,9 @@ fn unloaded(error: OpenError) -> StoreError {
 
 /// How much of each a request repeats, the one that it repeats most first. The only one is not asked.
 fn ranked(
-    candidates: Vec<Arc<Tracked>>,
+    candidates: Vec<Arc<TrackedSession>>,
     request: &mut IncomingRequest,
-) -> Result<Vec<(usize, Arc<Tracked>)>, OutlineError> {
+) -> Result<Vec<(usize, Arc<TrackedSession>)>, OutlineError> {
     let is_only = candidates.len() < 2;
     let mut counted = Vec::with_capacity(candidates.len());
     for session in candidates {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use throughline::core::{Clock, Options};
+use throughline::core::{Clock, CoreOptions};
 use throughline_providers::transport::Transport;
 use throughline_store::Store;
 use tokio_util::sync::CancellationToken;
@@ -28,11 +28,11 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// What the cores of all sessions are told.
-    pub(crate) fn options(&self) -> Options {
-        Options {
+    pub(crate) fn options(&self) -> CoreOptions {
+        CoreOptions {
             is_rewriting: self.config.mode == Mode::Rewrite,
             draft: self.config.draft,
-            ..Options::new(Arc::clone(&self.config.catalogue))
+            ..CoreOptions::new(Arc::clone(&self.config.catalogue))
         }
     }
 }

@@ -10,7 +10,7 @@ use futures_util::StreamExt as _;
 use throughline_providers::transport::BodyStream;
 use tokio::time::{Instant, Sleep};
 
-use crate::body::BrokenOff;
+use crate::body::BodyAborted;
 
 /// How an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl Tap {
     pub(crate) fn poll_chunk(
         &mut self,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Bytes, BrokenOff>>> {
+    ) -> Poll<Option<Result<Bytes, BodyAborted>>> {
         let Some(listener) = &mut self.listener else {
             return Poll::Ready(None);
         };
@@ -116,7 +116,7 @@ impl Tap {
             Poll::Pending if self.idle.as_mut().poll(context).is_pending() => return Poll::Pending,
             Poll::Pending => {
                 self.end(End::BrokenOff);
-                return Poll::Ready(Some(Err(BrokenOff)));
+                return Poll::Ready(Some(Err(BodyAborted)));
             }
         };
         match chunk {
@@ -137,7 +137,7 @@ impl Tap {
             Some(Err(error)) => {
                 tracing::debug!(%error, "an answer broke off");
                 self.end(End::BrokenOff);
-                Poll::Ready(Some(Err(BrokenOff)))
+                Poll::Ready(Some(Err(BodyAborted)))
             }
             None => {
                 self.end(End::Whole);

@@ -2,7 +2,7 @@
 //!
 //! A lock is held while decisions are made, which takes microseconds, and never across a wait.
 
-mod answered;
+mod completion;
 mod effects;
 mod operations;
 mod request;
@@ -28,7 +28,7 @@ use crate::shared::Shared;
 use crate::updates::Account;
 
 /// A session.
-pub(crate) struct Tracked {
+pub(crate) struct TrackedSession {
     pub(crate) id: SessionId,
     shared: Arc<Shared>,
     account: Arc<Account>,
@@ -81,7 +81,7 @@ pub(crate) struct SessionParts {
     pub(crate) health: Health,
 }
 
-impl Tracked {
+impl TrackedSession {
     pub(crate) fn new(shared: Arc<Shared>, begun: SessionParts) -> Arc<Self> {
         let account = shared.accounts.of(begun.tenant);
         let folder = shared.archive.folder(&begun.id);

@@ -11,7 +11,7 @@ use throughline_transcript::wire::Wire;
 
 use crate::cache::{Breakpoints, Split};
 use crate::faults::Fault;
-use crate::limits::Remaining;
+use crate::limits::RemainingLimits;
 use crate::persona::Briefing;
 use crate::prompt::{Key, Lifetime, Prompt, Scale};
 use crate::reply::Answer;
@@ -63,7 +63,7 @@ pub(crate) struct Turn {
     pub(crate) cost: Option<Money>,
     pub(crate) first_after: Duration,
     pub(crate) fault: Option<Fault>,
-    pub(crate) left: Option<Remaining>,
+    pub(crate) left: Option<RemainingLimits>,
 }
 
 /// What an endpoint returns.

@@ -85,7 +85,7 @@ pub use headers::Keys;
 pub use latency::Latency;
 pub use limits::RateLimits;
 pub use options::{Options, PrefixMismatch};
-pub use reply::{Reply, ReplyPart, Stop};
+pub use reply::{Reply, ReplyPart, StopReason};
 pub use server::{Recording, serve};
 pub use simulator::{BODY_BYTES_MAX, LedgerEntry, Simulator};
 pub use stream::Chunking;

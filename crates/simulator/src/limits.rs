@@ -32,7 +32,7 @@ impl RateLimits {
 
 /// What is left of the limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Remaining {
+pub(crate) struct RemainingLimits {
     pub(crate) requests: f64,
     pub(crate) input: f64,
     pub(crate) output: f64,
@@ -41,7 +41,7 @@ pub(crate) struct Remaining {
 
 #[derive(Debug, Default)]
 pub(crate) struct Buckets {
-    left: HashMap<Key, Remaining>,
+    left: HashMap<Key, RemainingLimits>,
 }
 
 impl Buckets {
@@ -52,8 +52,8 @@ impl Buckets {
         limits: &RateLimits,
         input: u64,
         now: Duration,
-    ) -> Result<Remaining, (Duration, &'static str)> {
-        let full = Remaining {
+    ) -> Result<RemainingLimits, (Duration, &'static str)> {
+        let full = RemainingLimits {
             requests: limits.requests_per_min as f64,
             input: limits.input_tokens_per_min as f64,
             output: limits.output_tokens_per_min as f64,

@@ -18,7 +18,7 @@ use throughline_transcript::wire::Wire;
 use crate::dice::Dice;
 use crate::faults::{BadSummary, Fault};
 use crate::prompt::Key;
-use crate::reply::{Reply, ReplyPart, Stop};
+use crate::reply::{Reply, ReplyPart, StopReason};
 
 /// What the assistant was sent.
 #[derive(Debug)]
@@ -357,7 +357,7 @@ pub(crate) fn spoil(reply: &mut Reply, fault: Option<Fault>, briefing: &Briefing
             None => return,
         },
         Fault::Refusal | Fault::Summary(BadSummary::Refusal) => {
-            Reply::text(REFUSED).stop(Stop::Refusal)
+            Reply::text(REFUSED).stop(StopReason::Refusal)
         }
         Fault::Truncated | Fault::Summary(BadSummary::Truncated) => {
             let mut cut = std::mem::take(reply);
@@ -366,7 +366,7 @@ pub(crate) fn spoil(reply: &mut Reply, fault: Option<Fault>, briefing: &Briefing
             if let Some(ReplyPart::Text(text)) = cut.parts.first_mut() {
                 text.truncate(text.floor_char_boundary(text.len() / 2));
             }
-            cut.stop(Stop::MaxTokens)
+            cut.stop(StopReason::MaxTokens)
         }
         Fault::Summary(kind) => match kind {
             BadSummary::Empty => Reply::text(""),

@@ -50,12 +50,12 @@ pub(crate) struct Part {
     pub(crate) marker: Option<Lifetime>,
     pub(crate) kind: PartKind,
     /// Its beginnings, the shorter first, where the model's cache needs them.
-    pub(crate) beginnings: Vec<Beginning>,
+    pub(crate) beginnings: Vec<PartPrefix>,
 }
 
 /// A beginning of a part.
 #[derive(Debug)]
-pub(crate) struct Beginning {
+pub(crate) struct PartPrefix {
     /// Of its bytes.
     digest: Key,
     tokens: u64,
@@ -480,7 +480,7 @@ fn openai_message(raw: &Raw, scale: Scale) -> Parts {
 }
 
 /// The beginnings of a part of this many tokens. They end at words: there a text has as many tokens as its pieces.
-fn beginnings(raw: &Raw, tokens: u64, scale: Scale) -> Vec<Beginning> {
+fn beginnings(raw: &Raw, tokens: u64, scale: Scale) -> Vec<PartPrefix> {
     const PIECE_BYTES_MIN: usize = 48;
     const PIECE_BYTES_MAX: usize = 160;
     let mut beginnings = Vec::new();
@@ -497,7 +497,7 @@ fn beginnings(raw: &Raw, tokens: u64, scale: Scale) -> Vec<Beginning> {
         let (piece, after) = rest.split_at(word.map_or(most, |at| from + at));
         hasher.update(piece.as_bytes());
         so_far += scale.text(&unescaped(piece));
-        beginnings.push(Beginning {
+        beginnings.push(PartPrefix {
             digest: *hasher.finalize().as_bytes(),
             tokens: so_far.min(tokens),
         });

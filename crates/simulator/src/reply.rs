@@ -15,7 +15,7 @@ pub struct Reply {
     /// Its parts: texts and calls.
     pub parts: Vec<ReplyPart>,
     /// Why it stops, where that does not follow from the parts.
-    pub stop: Option<Stop>,
+    pub stop: Option<StopReason>,
 }
 
 /// One part of a reply.
@@ -44,7 +44,7 @@ pub enum ReplyPart {
 /// Why a reply ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Stop {
+pub enum StopReason {
     /// The model is done.
     EndTurn,
     /// It waits for results of tools.
@@ -94,7 +94,7 @@ impl Reply {
 
     /// The same, ending for this reason.
     #[must_use]
-    pub fn stop(self, stop: Stop) -> Self {
+    pub fn stop(self, stop: StopReason) -> Self {
         Self {
             stop: Some(stop),
             ..self
@@ -102,22 +102,22 @@ impl Reply {
     }
 
     /// Why it ends, if the parts say.
-    pub(crate) fn reason(&self) -> Stop {
+    pub(crate) fn reason(&self) -> StopReason {
         self.stop.unwrap_or_else(|| {
             if self
                 .parts
                 .iter()
                 .any(|part| matches!(part, ReplyPart::ToolCall { .. }))
             {
-                Stop::ToolUse
+                StopReason::ToolUse
             } else if self
                 .parts
                 .iter()
                 .any(|part| matches!(part, ReplyPart::ServerToolCall { .. }))
             {
-                Stop::Pause
+                StopReason::Pause
             } else {
-                Stop::EndTurn
+                StopReason::EndTurn
             }
         })
     }
@@ -129,7 +129,7 @@ pub(crate) struct Answer {
     pub(crate) id: String,
     pub(crate) model: String,
     pub(crate) blocks: Vec<AnswerBlock>,
-    pub(crate) stop: Stop,
+    pub(crate) stop: StopReason,
     pub(crate) stop_sequence: Option<String>,
     /// Thinking included.
     pub(crate) output_tokens: u64,

@@ -4,7 +4,7 @@
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use async_trait::async_trait;
-use throughline::compactor::{Compacted, Compactor, LiveRequest};
+use throughline::compactor::{Compactor, CompactorResult, LiveRequest};
 use throughline::engine::UpdateOrder;
 use throughline::{Client, Credential, Session};
 use throughline_simulator::{Options, SimulatedProvider};
@@ -19,14 +19,14 @@ impl Compactor for Shorter {
         order: UpdateOrder,
         live: LiveRequest,
         _stop: CancellationToken,
-    ) -> Compacted {
+    ) -> CompactorResult {
         // One that asks a model waits until the conversation waits for nothing.
         live.quiet().await;
         let mut memory = order.draft.as_ref().clone();
         // What the user ruled is put back by the engine, whatever is left out here.
         let half = memory.items.len().div_ceil(2);
         memory.items.truncate(half);
-        Compacted {
+        CompactorResult {
             result: Ok(memory),
             calls: Vec::new(),
             findings: Vec::new(),

@@ -22,7 +22,7 @@ use std::time::Duration;
 use throughline_store::SessionId;
 
 pub use self::approval::{AllowAll, Approval, ApprovalRequest, Approver, Decision};
-pub use self::event::{AgentError, AgentEvent, Outcome};
+pub use self::event::{AgentError, AgentEvent, AgentOutcome};
 pub use self::tool::{CallContext, Tool, ToolError};
 pub use self::tools::Tools;
 pub use self::turn::AgentTurn;
@@ -90,7 +90,7 @@ impl Agent {
     ///
     /// # Errors
     /// If the turn broke off.
-    pub async fn ask(&self, input: impl Into<UserInput>) -> Result<Outcome, AgentError> {
+    pub async fn ask(&self, input: impl Into<UserInput>) -> Result<AgentOutcome, AgentError> {
         self.send(input).outcome().await
     }
 

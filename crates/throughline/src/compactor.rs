@@ -39,7 +39,7 @@ pub trait Compactor: Send + Sync {
         order: UpdateOrder,
         live: LiveRequest,
         stop: CancellationToken,
-    ) -> Compacted;
+    ) -> CompactorResult;
 }
 
 #[async_trait]
@@ -49,14 +49,14 @@ impl<T: Compactor + ?Sized> Compactor for Arc<T> {
         order: UpdateOrder,
         live: LiveRequest,
         stop: CancellationToken,
-    ) -> Compacted {
+    ) -> CompactorResult {
         T::compact(self, order, live, stop).await
     }
 }
 
 /// A memory, or why there is none, and what it took.
 #[derive(Debug)]
-pub struct Compacted {
+pub struct CompactorResult {
     /// The memory, or why there is none.
     pub result: Result<Memory, UpdateFailure>,
     /// The calls that were made, with the model that answered each.

@@ -14,9 +14,9 @@ mod answers;
 mod effect;
 mod history;
 mod jobs;
-mod kept;
 mod load;
 mod rows;
+mod session_row;
 mod settings;
 
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use throughline_engine::{
     Compaction, CompactionOutcome, CompactionSettings, Engine, EngineEvent, Input, MemoryAdoption,
-    Output, Pin, Requester, Swapping, Ticket, Time, Version,
+    Output, Pin, Requester, SwapTiming, Ticket, Time, Version,
 };
 use throughline_memory::document::Memory;
 use throughline_memory::redact::Redactor;
@@ -38,10 +38,10 @@ pub use self::effect::{Effect, Effects};
 pub(crate) use self::history::newest_memory_within;
 pub use self::history::{UndoError, UndoPlan};
 pub use self::jobs::{DraftJob, DraftMaker, FinishedDraft, FinishedUpdate, UpdateJob, guarded};
-pub use self::kept::{Compared, Kept, KeptAdoption, KeptPin};
 pub use self::load::{Basis, Heritage, StoredSession};
 pub use self::rows::{PendingChange, ReadMessage, message_of, version_of};
 pub(crate) use self::rows::{adoption_change, append, memory_change, read, text_of};
+pub use self::session_row::{AdoptionRow, BaselineRow, PinRow, SavingsRow, SessionRow};
 pub use crate::clock::Clock;
 pub use crate::compactor::{draft, warm_up};
 use crate::costs::Costs;
@@ -51,7 +51,7 @@ pub use crate::traffic::{Traffic, Waits};
 
 /// What a core is told about its front end.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct CoreOptions {
     /// Models with their prices.
     pub catalogue: Arc<Catalogue>,
     /// Whether requests are sent as the engine plans them. Otherwise they are only observed.
@@ -60,7 +60,7 @@ pub struct Options {
     pub draft: DraftMaker,
 }
 
-impl Options {
+impl CoreOptions {
     /// The options of a front end that sends requests as they are planned.
     #[must_use]
     pub fn new(catalogue: Arc<Catalogue>) -> Self {
@@ -76,19 +76,19 @@ impl Options {
 #[derive(Debug)]
 pub struct Core {
     engine: Engine,
-    kept: Kept,
+    row: SessionRow,
     /// What requests are made with.
-    present: KeptAdoption,
+    present: AdoptionRow,
     /// The epoch of the store once every pending change is stored.
     epoch: u64,
     model: String,
     costs: Costs,
     /// Tokens that swaps have taken out of the requests.
     removed_tokens: u64,
-    options: Options,
+    options: CoreOptions,
     changes: Vec<PendingChange>,
     /// Whether `kept` has changed since the changes were last taken.
-    is_kept_changed: bool,
+    is_row_changed: bool,
     /// Updates that run, and what cancels them.
     updates: HashMap<Ticket, CancellationToken>,
     compactions: u64,
@@ -104,27 +104,32 @@ pub struct NothingToPin;
 impl Core {
     /// The core of a new session.
     #[must_use]
-    pub fn new(settings: CompactionSettings, kept: Kept, model: String, options: Options) -> Self {
-        Self::of(Engine::new(settings), kept, model, options)
+    pub fn new(
+        settings: CompactionSettings,
+        row: SessionRow,
+        model: String,
+        options: CoreOptions,
+    ) -> Self {
+        Self::of(Engine::new(settings), row, model, options)
     }
 
-    fn of(engine: Engine, kept: Kept, model: String, options: Options) -> Self {
+    fn of(engine: Engine, row: SessionRow, model: String, options: CoreOptions) -> Self {
         let epoch = engine.status().epoch;
         let costs = Costs {
-            without_compaction: kept.compared.without(),
+            without_compaction: row.compared.without(),
             ..Costs::default()
         };
         Self {
             engine,
-            present: KeptAdoption::default(),
+            present: AdoptionRow::default(),
             epoch,
             model,
             costs,
-            removed_tokens: kept.compared.removed_tokens,
-            kept,
+            removed_tokens: row.compared.removed_tokens,
+            row,
             options,
             changes: Vec::new(),
-            is_kept_changed: false,
+            is_row_changed: false,
             updates: HashMap::new(),
             compactions: 0,
             waiters: HashMap::new(),
@@ -179,14 +184,14 @@ impl Core {
         self.changes
             .push(adoption_change(adoption, self.epoch, now).into());
         self.epoch = adoption.epoch;
-        let next = KeptAdoption {
+        let next = AdoptionRow {
             version: adoption.version,
             quoted: adoption.quoted,
             removed_tokens: 0,
         };
-        self.kept.adopted(self.present, next);
+        self.row.adopted(self.present, next);
         self.present = next;
-        self.is_kept_changed = true;
+        self.is_row_changed = true;
     }
 
     fn event(&mut self, event: EngineEvent, effects: &mut Effects) {
@@ -198,7 +203,7 @@ impl Core {
         {
             let removed = tokens_before.saturating_sub(*tokens_after);
             self.removed_tokens += removed;
-            if let Some(before) = self.kept.before.last_mut() {
+            if let Some(before) = self.row.before.last_mut() {
                 before.removed_tokens = removed;
             }
         }
@@ -226,21 +231,21 @@ impl Core {
 
     /// The changes to store, in order.
     pub fn take_changes(&mut self) -> Vec<PendingChange> {
-        if std::mem::take(&mut self.is_kept_changed) {
-            let json = self.kept_json();
+        if std::mem::take(&mut self.is_row_changed) {
+            let json = self.row_json();
             self.changes.push(Change::Settings(json).into());
         }
         std::mem::take(&mut self.changes)
     }
 
     /// What is kept of the session as it is now.
-    fn kept_json(&mut self) -> String {
-        let kept = &mut self.kept;
-        kept.pins = self.engine.pins().iter().map(KeptPin::from).collect();
-        kept.compared = Compared::of(&self.costs.without_compaction, self.removed_tokens);
-        kept.ratio_permille = self.engine.ratio_permille();
-        kept.savings = Some(self.engine.savings().into());
-        kept.to_json()
+    fn row_json(&mut self) -> String {
+        let row = &mut self.row;
+        row.pins = self.engine.pins().iter().cloned().map(PinRow).collect();
+        row.compared = BaselineRow::of(&self.costs.without_compaction, self.removed_tokens);
+        row.ratio_permille = self.engine.ratio_permille();
+        row.savings = Some(SavingsRow(self.engine.savings()));
+        row.to_json()
     }
 
     /// The engine, to look at.
@@ -251,8 +256,8 @@ impl Core {
 
     /// What is kept of the session besides messages and memories.
     #[must_use]
-    pub fn kept(&self) -> &Kept {
-        &self.kept
+    pub fn row(&self) -> &SessionRow {
+        &self.row
     }
 
     /// The model that answers.
@@ -344,7 +349,7 @@ impl Core {
         now: Time,
         focus: Option<String>,
         by: Requester,
-        swapping: Swapping,
+        swapping: SwapTiming,
         waiter: oneshot::Sender<CompactionOutcome>,
     ) -> Effects {
         self.compactions += 1;
@@ -379,13 +384,13 @@ impl Core {
             text: text.into_owned(),
             message: message.unwrap_or(self.engine.messages()),
         };
-        self.is_kept_changed = true;
+        self.is_row_changed = true;
         Ok((id, self.handle(now, Input::Pin(pin))))
     }
 
     /// Removes a pin; the fact leaves the ledger with the next swap.
     pub fn unpin(&mut self, now: Time, id: &str) -> Effects {
-        self.is_kept_changed = true;
+        self.is_row_changed = true;
         self.handle(now, Input::Unpin { id: id.to_owned() })
     }
 
@@ -398,8 +403,8 @@ impl Core {
         let before = self.engine.settings();
         let mut settings = before.clone();
         change(&mut settings);
-        self.kept.change(before, &settings);
-        self.is_kept_changed = true;
+        self.row.change(before, &settings);
+        self.is_row_changed = true;
         self.handle(now, Input::Configured(Box::new(settings)))
     }
 
@@ -410,7 +415,7 @@ impl Core {
         model: String,
         settings: CompactionSettings,
     ) -> Effects {
-        self.kept.choose_model(&settings);
+        self.row.choose_model(&settings);
         self.switch_model(now, model, settings)
     }
 
@@ -420,19 +425,19 @@ impl Core {
         &mut self,
         now: Time,
         model: String,
-        begun: &Kept,
+        begun: &SessionRow,
         plain: CompactionSettings,
         opener: impl FnOnce(&mut CompactionSettings),
     ) -> Effects {
-        self.kept.follow_model(begun);
-        let settings = self.kept.settings(plain, opener);
+        self.row.follow_model(begun);
+        let settings = self.row.settings(plain, opener);
         self.switch_model(now, model, settings)
     }
 
     fn switch_model(&mut self, now: Time, model: String, settings: CompactionSettings) -> Effects {
         self.model.clone_from(&model);
         self.changes.push(Change::Model(model).into());
-        self.is_kept_changed = true;
+        self.is_row_changed = true;
         self.handle(now, Input::Configured(Box::new(settings)))
     }
 
@@ -446,7 +451,7 @@ impl Core {
     pub fn set_memory(&mut self, now: Time, memory: Memory) -> (bool, Effects) {
         let epoch = self.engine.status().epoch;
         let effects = self.handle(now, Input::Given(Box::new(memory)));
-        self.is_kept_changed = true;
+        self.is_row_changed = true;
         (self.engine.status().epoch != epoch, effects)
     }
 

@@ -62,7 +62,7 @@ pub use costs::Costs;
 pub use error::{OpenError, SendError, SessionError};
 pub use event::{EventRecord, SessionEvent};
 pub use hooks::Hooks;
-pub use session::{Answer, Search, Session, SessionBuilder, Turn, TurnEvent, UserInput};
+pub use session::{Session, SessionBuilder, SessionSearch, Turn, TurnAnswer, TurnEvent, UserInput};
 pub use throughline_engine as engine;
 pub use throughline_memory as memory;
 pub use throughline_providers as providers;

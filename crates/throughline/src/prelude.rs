@@ -5,11 +5,11 @@
 #[cfg(feature = "sqlite")]
 pub use crate::SqliteStore;
 pub use crate::agent::{
-    Agent, AgentError, AgentEvent, Approval, CallContext, Outcome, Tool, ToolError, Tools,
+    Agent, AgentError, AgentEvent, AgentOutcome, Approval, CallContext, Tool, ToolError, Tools,
 };
 pub use crate::schemars::{self, JsonSchema};
 pub use crate::{
-    Answer, Client, Credential, MemoryStore, ModelCompactor, OpenError, SendError, Session,
-    SessionBuilder, SessionError, SessionEvent, SessionId, Store, Turn, TurnEvent, UserInput, Wire,
+    Client, Credential, MemoryStore, ModelCompactor, OpenError, SendError, Session, SessionBuilder,
+    SessionError, SessionEvent, SessionId, Store, Turn, TurnAnswer, TurnEvent, UserInput, Wire,
 };
 pub use futures_util::StreamExt;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use futures_util::Stream;
 use throughline_engine::{
-    CompactionOutcome, CompactionSettings, Pin, Preview, Requester, SessionStatus, Swapping,
+    CompactionOutcome, CompactionSettings, Pin, Preview, Requester, SessionStatus, SwapTiming,
     Version,
 };
 use throughline_memory::document::Memory;
@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use self::builder::SessionBuilder;
-pub use self::turn::{Answer, Turn, TurnEvent};
+pub use self::turn::{Turn, TurnAnswer, TurnEvent};
 use crate::core::{self, Core, Heritage};
 use crate::costs::Costs;
 use crate::error::{SendError, SessionError};
@@ -66,7 +66,7 @@ impl View {
             memory: engine.memory().cloned(),
             costs: core.costs().clone(),
             pins: engine.pins().to_vec(),
-            cleared_versions: core.kept().cleared_versions,
+            cleared_versions: core.row().cleared_versions,
         }
     }
 }
@@ -92,7 +92,7 @@ pub enum UserInput {
 
 /// What to look for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Search {
+pub struct SessionSearch {
     /// Words.
     pub text: String,
     /// Whether to look in all sessions of the store.
@@ -121,7 +121,7 @@ pub(crate) enum Command {
     Compact(
         Option<String>,
         Requester,
-        Swapping,
+        SwapTiming,
         Responder<CompactionOutcome>,
     ),
     Cancel,
@@ -176,7 +176,7 @@ impl Session {
     ///
     /// # Errors
     /// If nothing was sent, or the answer broke off.
-    pub async fn ask(&self, input: impl Into<UserInput>) -> Result<Answer, SendError> {
+    pub async fn ask(&self, input: impl Into<UserInput>) -> Result<TurnAnswer, SendError> {
         self.send(input).await?.answer().await
     }
 
@@ -231,7 +231,7 @@ impl Session {
     /// # Errors
     /// If the session is closed.
     pub async fn compact(&self, focus: Option<&str>) -> Result<CompactionOutcome, SessionError> {
-        self.compaction(focus, Requester::User, Swapping::AtOnce)
+        self.compaction(focus, Requester::User, SwapTiming::AtOnce)
             .await
     }
 
@@ -244,7 +244,7 @@ impl Session {
         by: Requester,
         focus: Option<&str>,
     ) -> Result<CompactionOutcome, SessionError> {
-        self.compaction(focus, by, Swapping::AtOnce).await
+        self.compaction(focus, by, SwapTiming::AtOnce).await
     }
 
     /// Makes a memory and shows what a swap to it would do. [`Session::compact`] would swap.
@@ -252,7 +252,7 @@ impl Session {
     /// # Errors
     /// If the session is closed.
     pub async fn preview(&self, focus: Option<&str>) -> Result<Option<Preview>, SessionError> {
-        self.compaction(focus, Requester::User, Swapping::Preview)
+        self.compaction(focus, Requester::User, SwapTiming::Preview)
             .await?;
         self.asking(Command::Preview).await
     }
@@ -261,7 +261,7 @@ impl Session {
         &self,
         focus: Option<&str>,
         by: Requester,
-        swapping: Swapping,
+        swapping: SwapTiming,
     ) -> Result<CompactionOutcome, SessionError> {
         let focus = focus.map(str::to_owned);
         self.asking(|caller| Command::Compact(focus, by, swapping, caller))
@@ -422,7 +422,7 @@ impl Session {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub async fn search(&self, search: &Search) -> Result<Vec<Hit>, SessionError> {
+    pub async fn search(&self, search: &SessionSearch) -> Result<Vec<Hit>, SessionError> {
         let search = throughline_store::Search {
             text: search.text.clone(),
             scope: if search.in_all_sessions {

@@ -24,7 +24,7 @@ use crate::json::{Kind, Raw};
 use crate::outline::Outline;
 use crate::wire::Wire;
 
-pub use self::error_body::{ErrorKind, error_body};
+pub use self::error_body::{ErrorBodyKind, error_body};
 pub use self::head::{Head, answer_tokens_max, model};
 pub use self::reasoning::{StrippedMessage, reasoning_signatures, without_reasoning};
 

@@ -36,7 +36,7 @@ pub enum Class {
 
 /// A refusal, and what can be learnt from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ProviderRefusal {
     /// What kind it is.
     pub class: Class,
     /// The window that the provider says it has, tokens.
@@ -47,7 +47,7 @@ pub struct Refusal {
 
 /// An answer of a provider, as far as it matters here.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Answer<'a> {
+pub struct ProviderAnswer<'a> {
     /// HTTP status.
     pub status: u16,
     /// The body of an answer that is not a success, where it is text.
@@ -65,8 +65,8 @@ const BODY_BYTES_MAX: usize = 1 << 16;
 
 /// Says what kind of refusal `answer` is.
 #[must_use]
-pub fn classify(answer: &Answer<'_>) -> Refusal {
-    let plain = |class| Refusal {
+pub fn classify(answer: &ProviderAnswer<'_>) -> ProviderRefusal {
+    let plain = |class| ProviderRefusal {
         class,
         window: None,
         is_output_too: false,
@@ -90,7 +90,7 @@ pub fn classify(answer: &Answer<'_>) -> Refusal {
     if !error.is_overflow() {
         return plain(Class::BadRequest);
     }
-    Refusal {
+    ProviderRefusal {
         class: Class::ContextOverflow,
         window: error.window,
         is_output_too: error.message.contains("`max_tokens` exceed")
@@ -98,7 +98,7 @@ pub fn classify(answer: &Answer<'_>) -> Refusal {
     }
 }
 
-fn classify_success(answer: &Answer<'_>) -> Class {
+fn classify_success(answer: &ProviderAnswer<'_>) -> Class {
     if answer.stop_reason == Some("model_context_window_exceeded") {
         return Class::ContextOverflow;
     }
@@ -225,10 +225,10 @@ mod tests {
 
     #[track_caller]
     fn check(status: u16, body: &str, class: Class, window: Option<u64>) {
-        let refusal = classify(&Answer {
+        let refusal = classify(&ProviderAnswer {
             status,
             body,
-            ..Answer::default()
+            ..ProviderAnswer::default()
         });
         assert_eq!((refusal.class, refusal.window), (class, window), "{body}");
     }
@@ -255,10 +255,10 @@ mod tests {
         );
         check(400, &both, ContextOverflow, Some(200_000));
         assert!(
-            classify(&Answer {
+            classify(&ProviderAnswer {
                 status: 400,
                 body: &both,
-                ..Answer::default()
+                ..ProviderAnswer::default()
             })
             .is_output_too
         );
@@ -345,7 +345,7 @@ mod tests {
     #[test]
     fn answers_are_not_errors_even_if_they_mention_them() {
         let answer = |stop_reason, prompt_tokens, estimated_tokens| {
-            classify(&Answer {
+            classify(&ProviderAnswer {
                 status: 200,
                 body: "The log says context_length_exceeded: prompt is too long.",
                 stop_reason,

@@ -7,7 +7,7 @@ use throughline::engine::CompactionOutcome;
 use throughline::memory::render;
 use throughline::store::Place;
 use throughline::transcript::message::Role;
-use throughline::{Search, Session};
+use throughline::{Session, SessionSearch};
 
 use super::commands::{self, Command};
 use super::meter::{price, short};
@@ -183,7 +183,7 @@ impl Conversation<'_> {
     }
 
     async fn search(&self, text: String) -> Result<(), Failure> {
-        let search = Search {
+        let search = SessionSearch {
             text,
             in_all_sessions: false,
             limit: HITS_MAX,

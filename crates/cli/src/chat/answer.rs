@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throughline::agent::{AgentEvent, Outcome};
+use throughline::agent::{AgentEvent, AgentOutcome};
 use throughline::providers::reply::Event;
 use throughline::transcript::message::{ToolCall, ToolInput};
 use throughline::transcript::request::message::ToolOutput;
@@ -197,20 +197,20 @@ impl AnswerView {
         words::shortened(&line, look.columns.saturating_sub(2))
     }
 
-    fn outcome(&mut self, outcome: &Outcome) -> Result<(), Failure> {
+    fn outcome(&mut self, outcome: &AgentOutcome) -> Result<(), Failure> {
         self.end()?;
         match outcome {
-            Outcome::CutOff(_) => {
+            AgentOutcome::CutOff(_) => {
                 self.note("the answer was cut off: it reached its longest length")
             }
-            Outcome::Declined { category, .. } => self.note(&match category {
+            AgentOutcome::Declined { category, .. } => self.note(&match category {
                 Some(category) => format!("the model declined to answer ({category})"),
                 None => "the model declined to answer".to_owned(),
             }),
-            Outcome::StepLimit { steps, .. } => {
+            AgentOutcome::StepLimit { steps, .. } => {
                 self.note(&format!("stopped after {steps} steps; /retry continues"))
             }
-            Outcome::WaitsForApproval { calls } => self.note(&format!(
+            AgentOutcome::WaitsForApproval { calls } => self.note(&format!(
                 "{} for your approval; /retry asks again",
                 match calls.len() {
                     1 => "a call waits".to_owned(),

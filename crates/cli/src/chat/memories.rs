@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use throughline::compactor::{Compacted, LiveRequest};
+use throughline::compactor::{CompactorResult, LiveRequest};
 use throughline::engine::UpdateOrder;
 use throughline::{Compactor, ModelCompactor};
 use tokio_util::sync::CancellationToken;
@@ -35,7 +35,7 @@ impl Compactor for MemoryMaker {
         order: UpdateOrder,
         live: LiveRequest,
         stop: CancellationToken,
-    ) -> Compacted {
+    ) -> CompactorResult {
         self.current().compact(order, live, stop).await
     }
 }

@@ -138,14 +138,14 @@ fn halted(halt: &Halt) -> String {
 
 #[cfg(test)]
 mod tests {
-    use throughline::engine::{Reason, VersionOrigin};
+    use throughline::engine::{DueReason, VersionOrigin};
 
     use super::*;
 
     fn swapped(waited_ms: u64, waited_for: Option<BuildKind>) -> SessionEvent {
         SessionEvent::Engine(EngineEvent::Swapped {
             epoch: 1,
-            reason: Reason::HardMark,
+            reason: DueReason::HardMark,
             version: 1,
             origin: VersionOrigin::Model,
             cover: 24,

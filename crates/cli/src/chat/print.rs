@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use throughline::Answer;
-use throughline::agent::{AgentEvent, Outcome};
+use throughline::TurnAnswer;
+use throughline::agent::{AgentEvent, AgentOutcome};
 use throughline::futures::StreamExt;
 use throughline::providers::reply::Event;
 use throughline::store::Store;
@@ -96,7 +96,7 @@ async fn ask(
         () = interrupted() => {}
     }
     Ok(match outcome.as_ref() {
-        Outcome::Done(_) => Ending::Done,
+        AgentOutcome::Done(_) => Ending::Done,
         other => {
             console.warning(match name(other) {
                 "cut-off" => "the answer was cut off: it reached its longest length",
@@ -145,12 +145,12 @@ fn question(text: &str, console: &Console) -> Result<String, Failure> {
     Ok(question.join("\n\n"))
 }
 
-fn name(outcome: &Outcome) -> &'static str {
+fn name(outcome: &AgentOutcome) -> &'static str {
     match outcome {
-        Outcome::Done(_) => "done",
-        Outcome::CutOff(_) => "cut-off",
-        Outcome::Declined { .. } => "declined",
-        Outcome::StepLimit { .. } => "step-limit",
+        AgentOutcome::Done(_) => "done",
+        AgentOutcome::CutOff(_) => "cut-off",
+        AgentOutcome::Declined { .. } => "declined",
+        AgentOutcome::StepLimit { .. } => "step-limit",
         _ => "waits-for-approval",
     }
 }
@@ -182,7 +182,7 @@ struct UsageReport {
 }
 
 impl Report {
-    fn of(talk: &Talk<'_>, outcome: &Outcome, usage: Option<Usage>) -> Self {
+    fn of(talk: &Talk<'_>, outcome: &AgentOutcome, usage: Option<Usage>) -> Self {
         let session = talk.session();
         let status = session.map(|session| session.status());
         let costs = session.map(|session| session.costs()).unwrap_or_default();
@@ -192,7 +192,7 @@ impl Report {
                 .map(|session| session.id().to_string())
                 .unwrap_or_default(),
             model: talk.connection.model.clone(),
-            text: outcome.answer().map_or("", Answer::text).to_owned(),
+            text: outcome.answer().map_or("", TurnAnswer::text).to_owned(),
             outcome: name(outcome),
             tokens: status.as_ref().map_or(0, |status| status.tokens),
             limit: status.as_ref().map_or(0, |status| status.limit),

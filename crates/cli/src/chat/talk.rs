@@ -47,11 +47,11 @@ pub(crate) struct Talk<'a> {
     memories: Option<MemoryMaker>,
     /// Who is asked whether calls may be run, if anybody is.
     pub(crate) person: Option<Person>,
-    open: Option<Open>,
+    open: Option<OpenSession>,
 }
 
 /// A session that has begun.
-struct Open {
+struct OpenSession {
     agent: Agent,
     events: Events,
 }
@@ -195,7 +195,7 @@ impl<'a> Talk<'a> {
 
     fn open(&mut self, agent: Agent) {
         let events = Box::pin(agent.session().events());
-        self.open = Some(Open { agent, events });
+        self.open = Some(OpenSession { agent, events });
     }
 
     /// The next thing that happens beside the conversation.

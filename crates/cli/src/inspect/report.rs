@@ -38,18 +38,18 @@ pub(super) struct Report<'a> {
     pub(super) bytes: usize,
     /// What tokens are counted.
     pub(super) counted_in: String,
-    pub(super) skipped: Vec<Skipped<'a>>,
+    pub(super) skipped: Vec<SkippedRow<'a>>,
     pub(super) sessions: Vec<Session>,
 }
 
 #[derive(Serialize)]
-pub(super) struct Skipped<'a> {
+pub(super) struct SkippedRow<'a> {
     line: usize,
     bytes: usize,
     reason: &'a str,
 }
 
-impl<'a> Skipped<'a> {
+impl<'a> SkippedRow<'a> {
     pub(super) fn of(skipped: &'a source::SkippedPart) -> Self {
         Self {
             line: skipped.line,

@@ -6,11 +6,12 @@ use throughline_memory::document::Memory;
 use throughline_transcript::cut::LatestRequest;
 
 use super::Engine;
-use super::builds::Running;
+use super::builds::RunningBuild;
 use super::memories::{Draft, DraftStorage};
 use crate::budget::{Mark, Time};
 use crate::event::{
-    BuildKind, CompactionOutcome, DropReason, EngineEvent, Halt, Reason, RefusalReason, SkipReason,
+    BuildKind, CompactionOutcome, DropReason, DueReason, EngineEvent, Halt, RefusalReason,
+    SkipReason,
 };
 use crate::live::Keep;
 use crate::output::{BuildOrder, Output, Plan, UpdateOrder};
@@ -20,7 +21,7 @@ use crate::vocabulary::{Ticket, UpdateFailure, UpdateFailureClass, VersionOrigin
 
 /// How much of the end an order leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keeping {
+pub(super) enum TailSize {
     /// As the settings say.
     Usual,
     /// As little as cuts allow.
@@ -48,16 +49,16 @@ impl Engine {
         if self.is_overhead_too_large() {
             return;
         }
-        if !self.order(now, reason, Keeping::Usual, None) && self.gain_max() == 0 {
+        if !self.order(now, reason, TailSize::Usual, None) && self.gain_max() == 0 {
             self.skip(reason, SkipReason::NothingToCover);
         }
     }
 
-    fn build_reason(&self, now: Time) -> Option<Reason> {
+    fn build_reason(&self, now: Time) -> Option<DueReason> {
         let is_filling = self.context() >= self.budget().at(self.settings.soft);
         let reason = match (is_filling, self.is_heavy()) {
-            (true, _) => Reason::SoftMark,
-            (false, true) => Reason::BodyBytes,
+            (true, _) => DueReason::SoftMark,
+            (false, true) => DueReason::BodyBytes,
             (false, false) => self.triggered().filter(|_| self.candidate().is_none())?,
         };
         let Some(ordered_at) = self.builds.ordered_at() else {
@@ -76,7 +77,7 @@ impl Engine {
             .tool_calls
             .is_some_and(|calls| self.builds.calls_since_order() >= calls);
         (growth >= step || is_break || has_called || (growth > 0 && self.is_model_pressing(now)))
-            .then_some(Reason::Grown)
+            .then_some(DueReason::Grown)
     }
 
     /// Whether requests have half of the bytes that they may have.
@@ -89,7 +90,7 @@ impl Engine {
     /// The most by which a memory can make the context smaller, tokens. 0 if none can be made: the latest request is the
     /// first message, or calls are open.
     pub(super) fn gain_max(&self) -> u64 {
-        self.gain_of(self.cut(Keeping::Least))
+        self.gain_of(self.cut(TailSize::Least))
     }
 
     /// The most by which a memory of that cover can make the context smaller.
@@ -125,14 +126,14 @@ impl Engine {
     }
 
     /// Where a memory would end.
-    pub(super) fn cut(&self, keeping: Keeping) -> usize {
+    pub(super) fn cut(&self, keeping: TailSize) -> usize {
         let budget = self.budget();
         let keep = match keeping {
-            Keeping::Usual => Keep {
+            TailSize::Usual => Keep {
                 tokens: budget.amount(self.settings.keep),
                 bytes: self.settings.body_bytes_max.map_or(u64::MAX, |max| max / 4),
             },
-            Keeping::Least | Keeping::Nothing => Keep {
+            TailSize::Least | TailSize::Nothing => Keep {
                 tokens: 0,
                 bytes: 0,
             },
@@ -150,7 +151,7 @@ impl Engine {
             .settings
             .body_bytes_max
             .is_none_or(|max| self.live.bytes_from(cut) + self.overhead.bytes < max / 2);
-        let may_cover_request = keeping == Keeping::Nothing && self.live.is_at_rest();
+        let may_cover_request = keeping == TailSize::Nothing && self.live.is_at_rest();
         if after(cut) <= goal && is_light && !may_cover_request {
             return cut;
         }
@@ -162,8 +163,8 @@ impl Engine {
     pub(super) fn order(
         &mut self,
         now: Time,
-        reason: Reason,
-        keeping: Keeping,
+        reason: DueReason,
+        keeping: TailSize,
         focus: Option<String>,
     ) -> bool {
         self.builds.note_order(self.live.tokens());
@@ -218,7 +219,7 @@ impl Engine {
         });
         self.builds.start(
             BuildKind::Draft,
-            Running {
+            RunningBuild {
                 ticket: order.ticket,
                 swaps: self.swaps,
                 cover: cut,
@@ -266,7 +267,7 @@ impl Engine {
     }
 
     /// Ends a build. An answer to no order is dropped.
-    fn finish_build(&mut self, kind: BuildKind, ticket: Ticket) -> Option<Running> {
+    fn finish_build(&mut self, kind: BuildKind, ticket: Ticket) -> Option<RunningBuild> {
         let running = self.builds.finish(kind, ticket);
         if running.is_none() {
             self.event(EngineEvent::Dropped {
@@ -287,7 +288,7 @@ impl Engine {
 
     /// Orders the model's memory of what the newest draft was made of, or holds it back until the provider's cache holds
     /// the request that is on its way.
-    fn update_if_due(&mut self, now: Time, reason: Reason) -> bool {
+    fn update_if_due(&mut self, now: Time, reason: DueReason) -> bool {
         let Some(draft) = self.memories.draft() else {
             return false;
         };
@@ -336,7 +337,7 @@ impl Engine {
     }
 
     /// Whether a swap has come in between, and left so little that nothing needs to be made of it by a model yet.
-    fn is_overtaken(&self, running: &Running) -> bool {
+    fn is_overtaken(&self, running: &RunningBuild) -> bool {
         running.swaps < self.swaps
             && self.pending.is_none()
             && self.waiting.is_none()
@@ -349,7 +350,7 @@ impl Engine {
             && (self.pending.is_some() || !self.failures.is_resting(now))
     }
 
-    fn order_update(&mut self, now: Time, reason: Reason, draft: &Draft) {
+    fn order_update(&mut self, now: Time, reason: DueReason, draft: &Draft) {
         let (drafted, cover) = (draft.running.ticket, draft.running.cover);
         let order = BuildOrder {
             ticket: self.builds.next_ticket(),
@@ -373,7 +374,7 @@ impl Engine {
         });
         self.builds.start(
             BuildKind::Model,
-            Running {
+            RunningBuild {
                 ticket: order.ticket,
                 swaps: self.swaps,
                 cover,
@@ -450,7 +451,7 @@ impl Engine {
     fn accept(
         &mut self,
         now: Time,
-        running: &Running,
+        running: &RunningBuild,
         kind: BuildKind,
         memory: Memory,
     ) -> Result<Version, UpdateFailure> {
@@ -509,7 +510,7 @@ impl Engine {
 
     fn refuse(
         &mut self,
-        running: &Running,
+        running: &RunningBuild,
         kind: BuildKind,
         reason: RefusalReason,
     ) -> UpdateFailure {

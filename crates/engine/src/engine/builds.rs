@@ -1,27 +1,27 @@
 //! The memories that are being made, and when the last ones were ordered.
 
 use crate::budget::Time;
-use crate::event::{BuildKind, Reason};
+use crate::event::{BuildKind, DueReason};
 use crate::output::BuildOrder;
 use crate::vocabulary::Ticket;
 
 /// A memory that is being made.
 #[derive(Clone, Debug)]
-pub(super) struct Running {
+pub(super) struct RunningBuild {
     pub(super) ticket: Ticket,
     /// Swaps before it was ordered.
     pub(super) swaps: u64,
     pub(super) cover: usize,
     pub(super) at: Time,
-    pub(super) reason: Reason,
+    pub(super) reason: DueReason,
     pub(super) order: BuildOrder,
 }
 
 /// At most one draft and one memory by the model are made at a time.
 #[derive(Debug, Default)]
 pub(super) struct Builds {
-    drafting: Option<Running>,
-    updating: Option<Running>,
+    drafting: Option<RunningBuild>,
+    updating: Option<RunningBuild>,
     tickets: u64,
     /// Live tokens when the last order was made in this epoch.
     ordered_at: Option<u64>,
@@ -31,15 +31,15 @@ pub(super) struct Builds {
 }
 
 impl Builds {
-    pub(super) fn drafting(&self) -> Option<&Running> {
+    pub(super) fn drafting(&self) -> Option<&RunningBuild> {
         self.drafting.as_ref()
     }
 
-    pub(super) fn updating(&self) -> Option<&Running> {
+    pub(super) fn updating(&self) -> Option<&RunningBuild> {
         self.updating.as_ref()
     }
 
-    fn slot(&mut self, kind: BuildKind) -> &mut Option<Running> {
+    fn slot(&mut self, kind: BuildKind) -> &mut Option<RunningBuild> {
         match kind {
             BuildKind::Draft => &mut self.drafting,
             BuildKind::Model => &mut self.updating,
@@ -58,16 +58,16 @@ impl Builds {
         Ticket(self.tickets)
     }
 
-    pub(super) fn start(&mut self, kind: BuildKind, running: Running) {
+    pub(super) fn start(&mut self, kind: BuildKind, running: RunningBuild) {
         *self.slot(kind) = Some(running);
     }
 
     /// Ends the build with this ticket; `None` if no such build runs.
-    pub(super) fn finish(&mut self, kind: BuildKind, ticket: Ticket) -> Option<Running> {
+    pub(super) fn finish(&mut self, kind: BuildKind, ticket: Ticket) -> Option<RunningBuild> {
         self.slot(kind).take_if(|running| running.ticket == ticket)
     }
 
-    pub(super) fn give_up(&mut self, kind: BuildKind) -> Option<Running> {
+    pub(super) fn give_up(&mut self, kind: BuildKind) -> Option<RunningBuild> {
         self.slot(kind).take()
     }
 

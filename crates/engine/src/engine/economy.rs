@@ -6,9 +6,9 @@
 use throughline_transcript::message::Role;
 
 use super::Engine;
-use super::build::Keeping;
+use super::build::TailSize;
 use crate::budget::Time;
-use crate::event::Reason;
+use crate::event::DueReason;
 use crate::settings::{EconomyRule, Mode, Spending};
 use crate::version::Version;
 
@@ -237,7 +237,7 @@ impl Engine {
     }
 
     /// Whether a swap before the hard mark pays.
-    pub(super) fn pays(&self, now: Time, context: u64, version: &Version) -> Option<Reason> {
+    pub(super) fn pays(&self, now: Time, context: u64, version: &Version) -> Option<DueReason> {
         let economy = &self.settings.economy;
         if economy.rule == EconomyRule::HardMarkOnly {
             return None;
@@ -247,7 +247,7 @@ impl Engine {
             .last_request_at()
             .is_some_and(|last| now.since(last) > economy.cache_ms)
         {
-            return Some(Reason::Cold);
+            return Some(DueReason::Cold);
         }
         let EconomyRule::WhenItPays { margin_permille } = economy.rule else {
             return None;
@@ -262,7 +262,7 @@ impl Engine {
         let saved = requests * u128::from(context.saturating_sub(after)) * read;
         let rewritten = after.saturating_sub(self.overhead.tokens);
         let price = u128::from(rewritten) * write.saturating_sub(read);
-        (saved * 1000 >= price * u128::from(margin_permille)).then_some(Reason::Pays)
+        (saved * 1000 >= price * u128::from(margin_permille)).then_some(DueReason::Pays)
     }
 
     /// Whether a model is to make a memory of what code has made one of.
@@ -323,7 +323,7 @@ impl Engine {
         let Spending::FromSavings { permille } = self.settings.economy.spending else {
             return true;
         };
-        let cut = self.cut(Keeping::Usual);
+        let cut = self.cut(TailSize::Usual);
         let memory = self.settings.memory_tokens_max;
         let left = memory + self.live.tokens_from(cut);
         let after = self.overhead.tokens + self.meter.calibration().apply(left);
@@ -340,7 +340,7 @@ impl Engine {
     /// What a memory by the model costs, about: it is shown the live request, or only what is new.
     fn model_price(&self) -> u64 {
         let economy = &self.settings.economy;
-        let cut = self.cut(Keeping::Usual);
+        let cut = self.cut(TailSize::Usual);
         let first = self
             .memories
             .ready()

@@ -27,7 +27,7 @@ enum Rest {
 
 /// What follows from a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Failed {
+pub(super) struct FailureCount {
     pub(super) in_a_row: u32,
     /// Whether that is too often.
     pub(super) is_too_often: bool,
@@ -62,14 +62,14 @@ impl Failures {
         self.drafts_in_a_row = 0;
     }
 
-    pub(super) fn draft_failed(&mut self, failures_max: u32) -> Failed {
+    pub(super) fn draft_failed(&mut self, failures_max: u32) -> FailureCount {
         self.drafts_in_a_row += 1;
         let in_a_row = self.drafts_in_a_row;
         let is_too_often = in_a_row >= failures_max;
         if is_too_often {
             self.drafts_in_a_row = 0;
         }
-        Failed {
+        FailureCount {
             in_a_row,
             is_too_often,
         }
@@ -86,7 +86,7 @@ impl Failures {
         failure: UpdateFailure,
         failures_max: u32,
         rest_ms: u64,
-    ) -> Failed {
+    ) -> FailureCount {
         self.model_in_a_row += 1;
         let in_a_row = self.model_in_a_row;
         let is_too_often = in_a_row >= failures_max;
@@ -98,7 +98,7 @@ impl Failures {
             self.rest = Rest::RetryAfter(now + ms);
         }
         self.last = Some(failure);
-        Failed {
+        FailureCount {
             in_a_row,
             is_too_often,
         }

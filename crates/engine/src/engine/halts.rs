@@ -2,14 +2,14 @@
 
 use std::mem::{Discriminant, discriminant};
 
-use crate::event::{Halt, Reason, SkipReason};
+use crate::event::{DueReason, Halt, SkipReason};
 
 /// Why nothing is compacted, or why something has to be.
 #[derive(Debug, Default)]
 pub(super) struct Halts {
-    halt: Option<Stopped>,
+    halt: Option<HaltState>,
     /// What was skipped last, so that it is reported once.
-    skipped: Option<(Reason, Discriminant<SkipReason>)>,
+    skipped: Option<(DueReason, Discriminant<SkipReason>)>,
     /// Live tokens when a swap was undone: no swap happens without a request for it before they have grown.
     undone_at: Option<u64>,
     /// Whether the provider refused the last request as too large.
@@ -20,14 +20,14 @@ pub(super) struct Halts {
 
 /// Why nothing is compacted, and the state in which that was found.
 #[derive(Clone, Debug)]
-pub(super) struct Stopped {
+pub(super) struct HaltState {
     pub(super) halt: Halt,
     pub(super) live_tokens: u64,
     /// How much could have been covered at most.
     pub(super) cut: usize,
 }
 
-impl Stopped {
+impl HaltState {
     /// Whether only another overhead, window or model can end it.
     pub(super) fn is_final(&self) -> bool {
         matches!(self.halt, Halt::Overhead { .. })
@@ -35,7 +35,7 @@ impl Stopped {
 }
 
 impl Halts {
-    pub(super) fn stopped(&self) -> Option<&Stopped> {
+    pub(super) fn stopped(&self) -> Option<&HaltState> {
         self.halt.as_ref()
     }
 
@@ -60,7 +60,7 @@ impl Halts {
     }
 
     /// Says whether this was not reported yet.
-    pub(super) fn skip(&mut self, due: Reason, reason: SkipReason) -> bool {
+    pub(super) fn skip(&mut self, due: DueReason, reason: SkipReason) -> bool {
         let skipped = Some((due, discriminant(&reason)));
         let is_new = self.skipped != skipped;
         self.skipped = skipped;
@@ -73,7 +73,7 @@ impl Halts {
             .is_some_and(|stopped| discriminant(&stopped.halt) == discriminant(halt))
     }
 
-    pub(super) fn stop(&mut self, stopped: Stopped) {
+    pub(super) fn stop(&mut self, stopped: HaltState) {
         self.halt = Some(stopped);
     }
 

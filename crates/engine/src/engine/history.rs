@@ -8,14 +8,14 @@ use throughline_transcript::tokens::ContextMeter;
 use throughline_transcript::usage::ContextSize;
 
 use super::Engine;
-use super::builds::Running;
-use super::halts::Stopped;
+use super::builds::RunningBuild;
+use super::halts::HaltState;
 use crate::budget::Time;
 use crate::event::{BuildKind, DropReason, EngineEvent};
 use crate::input::PreviousEpoch;
 use crate::live::{Live, Request};
 use crate::output::Output;
-use crate::version::{Adopted, Past, Version};
+use crate::version::{AdoptedVersion, Past, Version};
 use crate::vocabulary::MemoryAdoption;
 
 impl Engine {
@@ -93,7 +93,7 @@ impl Engine {
         }
         self.memories.truncate(messages);
         // Orders for the messages that are left stay valid.
-        let is_cut = |running: &Running| running.cover > messages;
+        let is_cut = |running: &RunningBuild| running.cover > messages;
         if self.builds.updating().is_some_and(is_cut) {
             self.give_up_build(BuildKind::Model, DropReason::HistoryChanged);
         }
@@ -131,7 +131,7 @@ impl Engine {
         self.added_tokens = 0;
         self.builds.history_changed();
         self.progress.forget_phase();
-        if !self.halts.stopped().is_some_and(Stopped::is_final) {
+        if !self.halts.stopped().is_some_and(HaltState::is_final) {
             self.look_again();
         }
     }
@@ -164,7 +164,7 @@ impl Engine {
                 quoted: quoted.as_ref().map(|request| request.range),
             };
             let request = quoted.as_ref().map(|request| request.text.as_str());
-            Adopted::new(Arc::new(version), adoption, request, &self.settings)
+            AdoptedVersion::new(Arc::new(version), adoption, request, &self.settings)
         });
         let (messages, facts) = past.split_front(covered);
         self.memories.set_past(Past {
@@ -185,7 +185,7 @@ impl Engine {
             .join_front(past.first, past.chain, past.messages, past.facts);
         self.begin_epoch();
         self.flight.reason_from(self.live.end());
-        let adopted = past.adopted.map(|adopted| Adopted {
+        let adopted = past.adopted.map(|adopted| AdoptedVersion {
             adoption: MemoryAdoption {
                 epoch: self.epoch,
                 at_messages: self.live.end(),

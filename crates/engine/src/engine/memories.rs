@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use super::builds::Running;
-use crate::event::Reason;
+use super::builds::RunningBuild;
+use crate::event::DueReason;
 use crate::live::{Live, recount};
 use crate::settings::CompactionSettings;
-use crate::version::{Adopted, Past, Version};
+use crate::version::{AdoptedVersion, Past, Version};
 use crate::vocabulary::Pin;
 
 /// All memories that the engine holds.
 #[derive(Debug)]
 pub(super) struct Memories {
-    adopted: Option<Adopted>,
+    adopted: Option<AdoptedVersion>,
     /// What the last swap replaced.
     past: Option<Past>,
     /// The newest memory by the model that is not adopted.
@@ -29,10 +29,10 @@ pub(super) struct Memories {
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
     pub(super) version: Arc<Version>,
-    pub(super) running: Running,
+    pub(super) running: RunningBuild,
     pub(super) storage: DraftStorage,
     /// Why the model is asked once the provider has begun to answer.
-    pub(super) held: Option<Reason>,
+    pub(super) held: Option<DueReason>,
 }
 
 /// Whether a draft is stored before it is adopted.
@@ -51,7 +51,7 @@ impl Draft {
 
 impl Memories {
     pub(super) fn new(
-        adopted: Option<Adopted>,
+        adopted: Option<AdoptedVersion>,
         ready: Option<Arc<Version>>,
         number: u32,
         pins: Vec<Pin>,
@@ -67,7 +67,7 @@ impl Memories {
         }
     }
 
-    pub(super) fn adopted(&self) -> Option<&Adopted> {
+    pub(super) fn adopted(&self) -> Option<&AdoptedVersion> {
         self.adopted.as_ref()
     }
 
@@ -153,14 +153,14 @@ impl Memories {
     }
 
     /// Holds the model's memory of the draft back until the provider has begun to answer.
-    pub(super) fn hold_model(&mut self, reason: Reason) {
+    pub(super) fn hold_model(&mut self, reason: DueReason) {
         if let Some(draft) = &mut self.draft {
             draft.held = Some(reason);
         }
     }
 
     /// Why the model is asked now that the provider has begun to answer.
-    pub(super) fn release_model(&mut self) -> Option<Reason> {
+    pub(super) fn release_model(&mut self) -> Option<DueReason> {
         self.draft.as_mut().and_then(|draft| draft.held.take())
     }
 
@@ -199,7 +199,7 @@ impl Memories {
     }
 
     /// Adopts a version. Gives back what it replaces.
-    pub(super) fn adopt(&mut self, adopted: Option<Adopted>) -> Option<Adopted> {
+    pub(super) fn adopt(&mut self, adopted: Option<AdoptedVersion>) -> Option<AdoptedVersion> {
         std::mem::replace(&mut self.adopted, adopted)
     }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::Engine;
-use super::build::Keeping;
+use super::build::TailSize;
 use crate::budget::Time;
-use crate::event::{BuildKind, EngineEvent, Halt, Reason, SkipReason};
+use crate::event::{BuildKind, DueReason, EngineEvent, Halt, SkipReason};
 use crate::output::{AwaitedBuild, Output};
 use crate::settings::{CompactorChoice, Mode};
 use crate::version::Version;
@@ -103,20 +103,20 @@ impl Engine {
     }
 
     /// Why a swap is due before the next request, and whether the request has to wait for it.
-    fn pressure(&mut self, now: Time) -> Option<(Reason, bool)> {
+    fn pressure(&mut self, now: Time) -> Option<(DueReason, bool)> {
         if self.settings.mode == Mode::Off || self.is_halted() || self.is_just_undone() {
             return None;
         }
         let reason = self.due(now)?;
         let is_urgent = match reason {
-            Reason::Turns(_) | Reason::ToolCalls(_) | Reason::Phase(_) => {
+            DueReason::Turns(_) | DueReason::ToolCalls(_) | DueReason::Phase(_) => {
                 if !self.can_gain() {
                     self.skip_trigger(reason);
                     return None;
                 }
                 self.settings.mode == Mode::Traditional
             }
-            Reason::Cold | Reason::Pays => false,
+            DueReason::Cold | DueReason::Pays => false,
             _ => true,
         };
         if is_urgent && self.is_overhead_too_large() {
@@ -138,12 +138,12 @@ impl Engine {
 
     /// Whether enough could be covered for a swap to be worth it.
     fn can_gain(&self) -> bool {
-        self.gain_of(self.cut(Keeping::Usual))
+        self.gain_of(self.cut(TailSize::Usual))
             >= self.budget().amount(self.settings.gain_min).max(1)
     }
 
     /// A trigger that counts has had its chance; the next one comes.
-    fn skip_trigger(&mut self, reason: Reason) {
+    fn skip_trigger(&mut self, reason: DueReason) {
         let before = self.context();
         self.skip(
             reason,
@@ -155,16 +155,16 @@ impl Engine {
         self.progress.restart_triggers();
     }
 
-    fn due(&self, now: Time) -> Option<Reason> {
+    fn due(&self, now: Time) -> Option<DueReason> {
         if self.halts.must_shrink() {
-            return Some(Reason::Overflow);
+            return Some(DueReason::Overflow);
         }
         let budget = self.budget();
         let context = self.context();
         if context >= budget.at(self.mark()) {
             return Some(match self.settings.mode {
-                Mode::Traditional => Reason::Threshold,
-                Mode::Instant | Mode::Off => Reason::HardMark,
+                Mode::Traditional => DueReason::Threshold,
+                Mode::Instant | Mode::Off => DueReason::HardMark,
             });
         }
         if self
@@ -172,7 +172,7 @@ impl Engine {
             .body_bytes_max
             .is_some_and(|max| self.bytes() >= max / 5 * 4)
         {
-            return Some(Reason::BodyBytes);
+            return Some(DueReason::BodyBytes);
         }
         if let Some(reason) = self.triggered() {
             return Some(reason);
@@ -185,23 +185,23 @@ impl Engine {
     }
 
     /// What makes a swap wanted besides the size of the context.
-    pub(super) fn triggered(&self) -> Option<Reason> {
+    pub(super) fn triggered(&self) -> Option<DueReason> {
         let triggers = &self.settings.triggers;
         if let Some(turns) = self.settings.turns_max()
             && self.progress.turns() >= turns
         {
-            return Some(Reason::Turns(turns));
+            return Some(DueReason::Turns(turns));
         }
         if let Some(calls) = triggers.tool_calls
             && self.progress.tool_calls() >= calls
         {
-            return Some(Reason::ToolCalls(calls));
+            return Some(DueReason::ToolCalls(calls));
         }
-        self.progress.phase().map(Reason::Phase)
+        self.progress.phase().map(DueReason::Phase)
     }
 
     /// A swap that would be good, but without which the request can go.
-    fn swap_if_worth_it(&mut self, now: Time, reason: Reason) {
+    fn swap_if_worth_it(&mut self, now: Time, reason: DueReason) {
         let Some(version) = self.candidate().cloned() else {
             return;
         };
@@ -214,7 +214,7 @@ impl Engine {
                 self.fell_back();
             }
             self.adopt(version, reason, None);
-        } else if !matches!(reason, Reason::Cold | Reason::Pays) {
+        } else if !matches!(reason, DueReason::Cold | DueReason::Pays) {
             self.skip_trigger(reason);
         }
     }
@@ -228,9 +228,9 @@ impl Engine {
     }
 
     /// Whether the swap makes the request smaller by what is worth it.
-    fn is_gain(&self, version: &Version, reason: Reason) -> bool {
+    fn is_gain(&self, version: &Version, reason: DueReason) -> bool {
         let (before, after) = (self.context(), self.context_with(version));
-        if reason == Reason::BodyBytes {
+        if reason == DueReason::BodyBytes {
             return after <= before && self.bytes_with(version) < self.bytes();
         }
         let gain_min = self.budget().amount(self.settings.gain_min).max(1);
@@ -238,15 +238,15 @@ impl Engine {
     }
 
     /// Whether the swap leaves room until the next one.
-    fn is_enough(&self, version: &Version, reason: Reason, rounds: u8) -> bool {
+    fn is_enough(&self, version: &Version, reason: DueReason, rounds: u8) -> bool {
         let goal = if rounds == 0 {
             self.settings.soft
         } else {
             self.mark()
         };
         match reason {
-            Reason::Turns(_) | Reason::ToolCalls(_) | Reason::Phase(_) => true,
-            Reason::BodyBytes => {
+            DueReason::Turns(_) | DueReason::ToolCalls(_) | DueReason::Phase(_) => true,
+            DueReason::BodyBytes => {
                 let bytes = self.bytes_with(version);
                 self.settings
                     .body_bytes_max
@@ -260,7 +260,7 @@ impl Engine {
     fn swap_urgently(
         &mut self,
         now: Time,
-        reason: Reason,
+        reason: DueReason,
         waiting: Option<WaitingRequest>,
         rounds: u8,
     ) -> Swap {
@@ -275,9 +275,9 @@ impl Engine {
         }
         // Where the request does not fit as it is, anything helps.
         let before = self.context();
-        let is_too_large = reason == Reason::Overflow || before > self.budget().limit();
+        let is_too_large = reason == DueReason::Overflow || before > self.budget().limit();
         let gain_max = self.gain_max();
-        let can_gain = if is_too_large || reason == Reason::BodyBytes {
+        let can_gain = if is_too_large || reason == DueReason::BodyBytes {
             gain_max > 0
         } else {
             gain_max >= self.budget().amount(self.settings.gain_min).max(1)
@@ -320,7 +320,7 @@ impl Engine {
         &mut self,
         now: Time,
         version: &Arc<Version>,
-        reason: Reason,
+        reason: DueReason,
         waiting: Option<WaitingRequest>,
     ) {
         if self.is_stopgap(version) {
@@ -351,7 +351,7 @@ impl Engine {
     fn wait_for_build(
         &mut self,
         now: Time,
-        reason: Reason,
+        reason: DueReason,
         waiting: Option<WaitingRequest>,
         rounds: u8,
     ) -> bool {
@@ -367,10 +367,10 @@ impl Engine {
         }
         // What is being drafted leaves the usual tail; if that is not enough, another draft follows.
         if self.builds.drafting().is_none() {
-            let keepings: &[Keeping] = if rounds == 0 {
-                &[Keeping::Usual, Keeping::Least]
+            let keepings: &[TailSize] = if rounds == 0 {
+                &[TailSize::Usual, TailSize::Least]
             } else {
-                &[Keeping::Least]
+                &[TailSize::Least]
             };
             let is_ordered = keepings
                 .iter()

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::Engine;
-use super::build::Keeping;
+use super::build::TailSize;
 use crate::budget::Time;
-use crate::event::{CompactionOutcome, DropReason, EngineEvent, Reason};
-use crate::input::{Compaction, Swapping};
+use crate::event::{CompactionOutcome, DropReason, DueReason, EngineEvent};
+use crate::input::{Compaction, SwapTiming};
 use crate::settings::CompactorChoice;
 use crate::version::Version;
 use crate::vocabulary::{Ticket, VersionOrigin};
@@ -45,10 +45,10 @@ impl Engine {
     fn begin_pending(&mut self, now: Time, compaction: Compaction) -> Option<CompactionOutcome> {
         let by = compaction.by;
         if compaction.focus.is_none() {
-            if compaction.swapping == Swapping::AtOnce
+            if compaction.swapping == SwapTiming::AtOnce
                 && let Some(version) = self.prepared()
             {
-                return Some(self.adopt_requested(&version, Reason::Asked(by)));
+                return Some(self.adopt_requested(&version, DueReason::Asked(by)));
             }
             // The running build is what the request asks for.
             if let Some(running) = self.builds.updating().or(self.builds.drafting()) {
@@ -57,22 +57,22 @@ impl Engine {
                 return None;
             }
         }
-        let gain_max = self.gain_of(self.cut(Keeping::Nothing));
+        let gain_max = self.gain_of(self.cut(TailSize::Nothing));
         if gain_max == 0 {
             return Some(CompactionOutcome::Refused {
                 reason: "there is nothing to compact".to_owned(),
             });
         }
         // Who asks wants it smaller: the usual tail is kept only if that leaves something to cover.
-        let keeping = [Keeping::Usual, Keeping::Least]
+        let keeping = [TailSize::Usual, TailSize::Least]
             .into_iter()
             .find(|keeping| self.gain_of(self.cut(*keeping)) >= gain_max / 4)
-            .unwrap_or(Keeping::Nothing);
+            .unwrap_or(TailSize::Nothing);
         self.give_up_builds(DropReason::Cancelled);
         // An earlier draft of the same cover, or one without the focus, does not answer the request.
         self.memories.forget_draft();
         let focus = compaction.focus.clone();
-        self.order(now, Reason::Asked(by), keeping, focus);
+        self.order(now, DueReason::Asked(by), keeping, focus);
         let Some(running) = self.builds.drafting() else {
             return Some(CompactionOutcome::Refused {
                 reason: "no memory can be ordered".to_owned(),
@@ -106,7 +106,7 @@ impl Engine {
             return;
         };
         let outcome = match pending.compaction.swapping {
-            Swapping::Preview => {
+            SwapTiming::Preview => {
                 let version = match version.origin {
                     VersionOrigin::Draft => self.keep(Version::clone(version)),
                     VersionOrigin::Model | VersionOrigin::Given => Arc::clone(version),
@@ -114,13 +114,15 @@ impl Engine {
                 self.memories.prepare(version);
                 CompactionOutcome::Prepared
             }
-            Swapping::AtOnce => self.adopt_requested(version, Reason::Asked(pending.compaction.by)),
+            SwapTiming::AtOnce => {
+                self.adopt_requested(version, DueReason::Asked(pending.compaction.by))
+            }
         };
         let id = pending.compaction.id;
         self.event(EngineEvent::Compaction { id, outcome });
     }
 
-    fn adopt_requested(&mut self, version: &Arc<Version>, reason: Reason) -> CompactionOutcome {
+    fn adopt_requested(&mut self, version: &Arc<Version>, reason: DueReason) -> CompactionOutcome {
         if self.context_with(version) >= self.context() {
             return CompactionOutcome::Refused {
                 reason: "the memory is not smaller than the messages that it covers".to_owned(),
@@ -166,7 +168,7 @@ impl Engine {
         if self
             .pending
             .as_ref()
-            .is_some_and(|pending| pending.compaction.swapping == Swapping::AtOnce)
+            .is_some_and(|pending| pending.compaction.swapping == SwapTiming::AtOnce)
         {
             self.end_pending(ticket, CompactionOutcome::Committed { version });
         }

@@ -44,7 +44,7 @@ pub struct SessionStatus {
 pub struct Preview {
     /// The memory that would be swapped in.
     pub version: Arc<Version>,
-    /// Whether it was made for review: [`crate::Input::Compact`] with [`crate::Swapping::AtOnce`] swaps in this one.
+    /// Whether it was made for review: [`crate::Input::Compact`] with [`crate::SwapTiming::AtOnce`] swaps in this one.
     pub is_prepared: bool,
     /// Messages that would be covered, on top of those that are.
     pub covers: (usize, usize),
@@ -93,7 +93,7 @@ impl Engine {
     }
 
     /// What a swap would do now; `None` if no memory is ready. [`crate::Input::Compact`] with
-    /// [`crate::Swapping::Preview`] has one prepared.
+    /// [`crate::SwapTiming::Preview`] has one prepared.
     #[must_use]
     pub fn preview(&self) -> Option<Preview> {
         let version = self.candidate()?;

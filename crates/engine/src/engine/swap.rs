@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::Engine;
-use crate::event::{BuildKind, DropReason, EngineEvent, Reason};
+use crate::event::{BuildKind, DropReason, DueReason, EngineEvent};
 use crate::output::Output;
-use crate::version::{Adopted, Ledger, Past, Version};
+use crate::version::{AdoptedVersion, Ledger, Past, Version};
 use crate::vocabulary::{MemoryAdoption, VersionOrigin};
 
 impl Engine {
@@ -13,7 +13,7 @@ impl Engine {
     pub(super) fn adopt(
         &mut self,
         version: Arc<Version>,
-        reason: Reason,
+        reason: DueReason,
         waited: Option<(u64, BuildKind)>,
     ) -> u32 {
         let tokens_before = self.context();
@@ -43,7 +43,7 @@ impl Engine {
             at_messages,
             quoted: quoted.as_ref().map(|request| request.range),
         };
-        let adopted = Adopted::new(
+        let adopted = AdoptedVersion::new(
             Arc::clone(&version),
             adoption.clone(),
             quoted.as_ref().map(|request| request.text.as_str()),

@@ -5,8 +5,8 @@ use std::fmt;
 use throughline_transcript::text::grouped;
 
 use super::{
-    BuildKind, CompactionOutcome, DropReason, EngineEvent, Halt, Reason, RefusalReason, SkipReason,
-    UpdateFailure,
+    BuildKind, CompactionOutcome, DropReason, DueReason, EngineEvent, Halt, RefusalReason,
+    SkipReason, UpdateFailure,
 };
 use crate::phase::Phase;
 use crate::vocabulary::{Requester, VersionOrigin};
@@ -245,17 +245,17 @@ fn whose(origin: VersionOrigin) -> &'static str {
 }
 
 /// The reason as the end of a sentence.
-fn why(reason: Reason) -> String {
+fn why(reason: DueReason) -> String {
     match reason {
-        Reason::SoftMark => "the soft mark is passed".to_owned(),
-        Reason::Grown => "the context has grown by a step".to_owned(),
-        Reason::HardMark => "the hard mark is passed".to_owned(),
-        Reason::Threshold => "the threshold is passed".to_owned(),
-        Reason::BodyBytes => "the request is close to its limit of bytes".to_owned(),
-        Reason::Overflow => "the provider refused the request as too large".to_owned(),
-        Reason::Turns(turns) => format!("there were {turns} turns"),
-        Reason::ToolCalls(calls) => format!("there were {calls} tool calls"),
-        Reason::Phase(phase) => match phase {
+        DueReason::SoftMark => "the soft mark is passed".to_owned(),
+        DueReason::Grown => "the context has grown by a step".to_owned(),
+        DueReason::HardMark => "the hard mark is passed".to_owned(),
+        DueReason::Threshold => "the threshold is passed".to_owned(),
+        DueReason::BodyBytes => "the request is close to its limit of bytes".to_owned(),
+        DueReason::Overflow => "the provider refused the request as too large".to_owned(),
+        DueReason::Turns(turns) => format!("there were {turns} turns"),
+        DueReason::ToolCalls(calls) => format!("there were {calls} tool calls"),
+        DueReason::Phase(phase) => match phase {
             Phase::PlanDone => "the plan is done",
             Phase::Commit => "a commit was made",
             Phase::TestsGreen => "tests pass that failed before",
@@ -264,15 +264,15 @@ fn why(reason: Reason) -> String {
             Phase::Announced => "the program reported the end of a phase",
         }
         .to_owned(),
-        Reason::Cold => "the provider's cache has gone cold".to_owned(),
-        Reason::Pays => "it costs less than no swap".to_owned(),
-        Reason::Asked(by) => match by {
+        DueReason::Cold => "the provider's cache has gone cold".to_owned(),
+        DueReason::Pays => "it costs less than no swap".to_owned(),
+        DueReason::Asked(by) => match by {
             Requester::User => "the user requested it",
             Requester::Caller => "the program requested it",
             Requester::Model => "the model requested it",
         }
         .to_owned(),
-        Reason::Given => "a memory was given".to_owned(),
+        DueReason::Given => "a memory was given".to_owned(),
     }
 }
 
@@ -325,7 +325,7 @@ mod tests {
             EngineEvent::BuildStarted {
                 ticket,
                 kind: BuildKind::Model,
-                reason: Reason::SoftMark,
+                reason: DueReason::SoftMark,
                 cover: 12,
                 tokens: 4_200,
             },
@@ -371,7 +371,7 @@ mod tests {
         check(
             EngineEvent::Swapped {
                 epoch: 3,
-                reason: Reason::Phase(Phase::Commit),
+                reason: DueReason::Phase(Phase::Commit),
                 version: 4,
                 origin: VersionOrigin::Model,
                 cover: 1_000,
@@ -384,7 +384,7 @@ mod tests {
         );
         check(
             EngineEvent::Skipped {
-                due: Reason::HardMark,
+                due: DueReason::HardMark,
                 reason: SkipReason::NothingToCover,
             },
             "no swap, although the hard mark is passed: no message can be covered",

@@ -2,7 +2,7 @@
 
 use throughline_engine::{
     CompactionOutcome, CompactionSettings, CompactorChoice, EconomyRule, EngineEvent, Fallback,
-    Halt, Input, Mark, Swapping, UpdateFailure,
+    Halt, Input, Mark, SwapTiming, UpdateFailure,
 };
 use throughline_transcript::check::{CheckOptions, Profile, check_text};
 use throughline_transcript::cut::TailBegins;
@@ -359,9 +359,9 @@ fn c32_appends_and_a_clear_while_compactions_run() {
     world.is_rude = true;
     world.user("Task A");
     world.assistant(&"work on A ".repeat(600));
-    let first = world.compact(None, Swapping::AtOnce);
+    let first = world.compact(None, SwapTiming::AtOnce);
     world.user("Also B");
-    let second = world.compact(None, Swapping::AtOnce);
+    let second = world.compact(None, SwapTiming::AtOnce);
     world.wait(30_000);
     assert!(matches!(
         world.outcome(first),
@@ -370,7 +370,7 @@ fn c32_appends_and_a_clear_while_compactions_run() {
     assert_eq!(world.outcome(second), CompactionOutcome::Joined);
     assert!(world.request().body.contains("Also B"));
     world.answered(&"work on B ".repeat(600));
-    let third = world.compact(None, Swapping::AtOnce);
+    let third = world.compact(None, SwapTiming::AtOnce);
     world.clear();
     world.user("Fresh start");
     world.wait(30_000);
@@ -392,13 +392,13 @@ fn c34_a_restart_after_two_compactions() {
     world.assistant(&"path code ".repeat(500));
     world.user("Go on.");
     world.assistant("The answer that the first compaction keeps.");
-    world.compact(None, Swapping::AtOnce);
+    world.compact(None, SwapTiming::AtOnce);
     let first = world.engine.memory().unwrap().clone();
     assert!(first.cover() < world.archive.len());
     world.user("Paths with spaces too.");
     world.assistant(&"quoting code ".repeat(500));
     world.user("Keep exit code 3 for usage errors.");
-    world.compact(None, Swapping::AtOnce);
+    world.compact(None, SwapTiming::AtOnce);
     let order = world.draft_orders.last().unwrap();
     assert_eq!(order.prior.as_ref(), Some(&first));
     assert_eq!(
@@ -438,7 +438,7 @@ fn c37_ten_generations_of_a_summariser_that_only_adds() {
             ),
             &format!("Round {round} done."),
         );
-        let id = world.compact(None, Swapping::AtOnce);
+        let id = world.compact(None, SwapTiming::AtOnce);
         world.wait(30_000);
         assert!(
             matches!(world.outcome(id), CompactionOutcome::Committed { .. }),
@@ -469,7 +469,7 @@ fn c38_the_prefix_is_stable_while_memories_are_made() {
     world.user("Start.");
     world.assistant(&"Long first answer. ".repeat(700));
     world.user("Step 1.");
-    world.compact(None, Swapping::AtOnce);
+    world.compact(None, SwapTiming::AtOnce);
     world.wait(30_000);
     let first = world.request();
     for step in 0..6 {
@@ -493,11 +493,11 @@ fn c39_a_focus_is_used_once() {
     world.user("Also restyle the buttons.");
     world.assistant(&"css rule ".repeat(800));
     let focus = "keep all numbers of the retry policy; drop the styling";
-    world.compact(Some(focus), Swapping::AtOnce);
+    world.compact(Some(focus), SwapTiming::AtOnce);
     assert_eq!(world.draft_orders[0].focus.as_deref(), Some(focus));
     world.user("Next topic: logging.");
     world.assistant(&"log setup ".repeat(800));
-    world.compact(None, Swapping::AtOnce);
+    world.compact(None, SwapTiming::AtOnce);
     assert_eq!(world.draft_orders[1].focus, None);
     assert_eq!(world.archive.len(), 6, "the command is no message");
     world.user("Go on.");
@@ -574,7 +574,7 @@ fn x07_c08_c09_failed_updates_are_no_memories() {
         world.assistant("Port stays 8431.");
         world.user(&"log: accepted connection\n".repeat(700));
         world.assistant("Nothing unusual in the log.");
-        let id = world.compact(None, Swapping::AtOnce);
+        let id = world.compact(None, SwapTiming::AtOnce);
         world.wait(60_000);
         world.user("Restart the worker only.");
         let sent = world.request();
@@ -590,7 +590,7 @@ fn x07_c08_c09_failed_updates_are_no_memories() {
         // Later attempts are allowed.
         world.model = Model::Good;
         world.wait(60_000);
-        let id = world.compact(None, Swapping::AtOnce);
+        let id = world.compact(None, SwapTiming::AtOnce);
         world.wait(60_000);
         assert!(
             matches!(world.outcome(id), CompactionOutcome::Committed { .. }),

@@ -97,7 +97,7 @@ fn what_came_after_the_models_memory_is_added_by_code() {
 fn a_requested_memory_is_made_by_the_model() {
     let mut world = thrifty(60_000);
     world.turn("Question.", &prose(1, 4_000));
-    world.compact(None, throughline_engine::Swapping::AtOnce);
+    world.compact(None, throughline_engine::SwapTiming::AtOnce);
     world.wait(60_000);
     assert_eq!(origins(&world), [VersionOrigin::Model]);
 }

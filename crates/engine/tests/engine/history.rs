@@ -1,7 +1,7 @@
 //! Edits, clears, forks, restarts, new frames, loops of tools.
 
 use throughline_engine::{
-    CompactionSettings, CompactorChoice, DropReason, EngineEvent, Input, Mark, Swapping,
+    CompactionSettings, CompactorChoice, DropReason, EngineEvent, Input, Mark, SwapTiming,
 };
 use throughline_transcript::json::Raw;
 use throughline_transcript::wire::Wire;
@@ -26,7 +26,7 @@ fn more(world: &mut World, seeds: std::ops::Range<u64>) {
 fn an_edit_behind_the_cut_leaves_the_memory() {
     let mut world = World::new(kept(60_000));
     more(&mut world, 0..5);
-    world.compact(None, Swapping::AtOnce);
+    world.compact(None, SwapTiming::AtOnce);
     more(&mut world, 5..8);
     let cover = world.engine.status().cover;
     world.truncate(cover + 3);
@@ -38,10 +38,10 @@ fn an_edit_behind_the_cut_leaves_the_memory() {
 fn an_edit_before_the_cut_goes_back_to_an_older_memory() {
     let mut world = World::new(kept(60_000));
     more(&mut world, 0..5);
-    world.compact(None, Swapping::AtOnce);
+    world.compact(None, SwapTiming::AtOnce);
     let first = world.engine.status().cover;
     more(&mut world, 5..9);
-    world.compact(None, Swapping::AtOnce);
+    world.compact(None, SwapTiming::AtOnce);
     let second = world.engine.status().cover;
     world.truncate(second - 2);
     let sent = world.turn("Otherwise.", "Yes.");
@@ -59,7 +59,7 @@ fn an_edit_into_what_is_being_covered_drops_it() {
     });
     world.is_rude = true;
     more(&mut world, 0..5);
-    let id = world.compact(None, Swapping::AtOnce);
+    let id = world.compact(None, SwapTiming::AtOnce);
     world.truncate(4);
     world.wait(60_000);
     assert_eq!(
@@ -104,10 +104,10 @@ fn a_clear_leaves_nothing_and_brings_nothing_back() {
     });
     world.is_rude = true;
     more(&mut world, 0..5);
-    world.compact(None, Swapping::AtOnce);
+    world.compact(None, SwapTiming::AtOnce);
     world.wait(60_000);
     more(&mut world, 5..9);
-    let id = world.compact(None, Swapping::AtOnce);
+    let id = world.compact(None, SwapTiming::AtOnce);
     world.clear();
     world.user("Fresh start.");
     world.wait(60_000);
@@ -129,7 +129,7 @@ fn a_clear_leaves_nothing_and_brings_nothing_back() {
 fn a_fork_is_independent_of_its_parent() {
     let mut world = World::new(kept(60_000));
     more(&mut world, 0..5);
-    world.compact(None, Swapping::AtOnce);
+    world.compact(None, SwapTiming::AtOnce);
     more(&mut world, 5..7);
     let mut fork = world.fork();
     fork.user("This way.");

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use throughline_engine::{
-    CompactionSettings, CompactorChoice, Fallback, Input, Mark, Mode, Pin, Swapping,
+    CompactionSettings, CompactorChoice, Fallback, Input, Mark, Mode, Pin, SwapTiming,
 };
 use throughline_memory::document::{Entry, Item, Origin, Provenance, Section, Status};
 use throughline_transcript::cut::TailBegins;
@@ -317,9 +317,9 @@ impl Play {
             }
             Step::Compact(has_focus, is_at_once) => {
                 let swapping = if *is_at_once {
-                    Swapping::AtOnce
+                    SwapTiming::AtOnce
                 } else {
-                    Swapping::Preview
+                    SwapTiming::Preview
                 };
                 self.world
                     .compact(has_focus.then_some("names of tables"), swapping);

@@ -1,8 +1,8 @@
 //! Requested compactions: focus, joining, cancelling, previews, undo, pins, edits.
 
 use throughline_engine::{
-    BuildKind, CompactionOutcome, CompactionSettings, CompactorChoice, DropReason, EngineEvent,
-    Input, Mark, Mode, Pin, PreviousEpoch, Reason, SkipReason, Swapping, VersionOrigin,
+    BuildKind, CompactionOutcome, CompactionSettings, CompactorChoice, DropReason, DueReason,
+    EngineEvent, Input, Mark, Mode, Pin, PreviousEpoch, SkipReason, SwapTiming, VersionOrigin,
 };
 use throughline_memory::document::{Entry, Memory};
 use throughline_transcript::digest::{Digest, prefix_digests};
@@ -43,7 +43,7 @@ fn it_is_swapped_in_as_soon_as_it_is_ready() {
         (CompactorChoice::Model, VersionOrigin::Model),
     ] {
         let mut world = talk(compactor);
-        let id = world.compact(Some("keep numbers"), Swapping::AtOnce);
+        let id = world.compact(Some("keep numbers"), SwapTiming::AtOnce);
         world.wait(30_000);
         is_committed(&world.outcome(id));
         assert_eq!(world.engine.memory().unwrap().origin, origin);
@@ -56,27 +56,27 @@ fn it_is_swapped_in_as_soon_as_it_is_ready() {
 #[test]
 fn with_nothing_to_compact_nothing_changes() {
     let mut world = World::new(settings(60_000));
-    let id = world.compact(None, Swapping::AtOnce);
+    let id = world.compact(None, SwapTiming::AtOnce);
     assert!(matches!(
         world.outcome(id),
         CompactionOutcome::Refused { .. }
     ));
     world.user("Hello.");
-    let id = world.compact(Some("anything"), Swapping::AtOnce);
+    let id = world.compact(Some("anything"), SwapTiming::AtOnce);
     assert!(matches!(
         world.outcome(id),
         CompactionOutcome::Refused { .. }
     ));
     assert!(world.draft_orders.is_empty() && world.adoption.is_none());
     let mut world = talk(CompactorChoice::Extractive);
-    let id = world.compact(None, Swapping::AtOnce);
+    let id = world.compact(None, SwapTiming::AtOnce);
     is_committed(&world.outcome(id));
     let adoption = world.adoption.clone();
     // What is left is the request that was answered last; after that there is nothing.
     for _ in 0..3 {
-        world.compact(None, Swapping::AtOnce);
+        world.compact(None, SwapTiming::AtOnce);
     }
-    let id = world.compact(None, Swapping::AtOnce);
+    let id = world.compact(None, SwapTiming::AtOnce);
     assert!(matches!(
         world.outcome(id),
         CompactionOutcome::Refused { .. }
@@ -88,7 +88,7 @@ fn with_nothing_to_compact_nothing_changes() {
 fn an_answered_request_may_be_covered_and_is_not_quoted() {
     let mut world = World::new(settings(60_000));
     world.turn("Write the report about the harbour.", &prose(1, 3_000));
-    let id = world.compact(None, Swapping::AtOnce);
+    let id = world.compact(None, SwapTiming::AtOnce);
     is_committed(&world.outcome(id));
     assert_eq!(world.adoption.as_ref().unwrap().quoted, None);
     let sent = world.turn("Thanks. Now the second one.", "Done.");
@@ -100,10 +100,10 @@ fn an_answered_request_may_be_covered_and_is_not_quoted() {
 #[test]
 fn one_at_a_time() {
     let mut world = talk(CompactorChoice::Model);
-    let first = world.compact(Some("numbers"), Swapping::AtOnce);
-    let same = world.compact(Some("numbers"), Swapping::AtOnce);
-    let any = world.compact(None, Swapping::AtOnce);
-    let other = world.compact(Some("names"), Swapping::AtOnce);
+    let first = world.compact(Some("numbers"), SwapTiming::AtOnce);
+    let same = world.compact(Some("numbers"), SwapTiming::AtOnce);
+    let any = world.compact(None, SwapTiming::AtOnce);
+    let other = world.compact(Some("names"), SwapTiming::AtOnce);
     world.wait(60_000);
     is_committed(&world.outcome(first));
     assert_eq!(world.outcome(same), CompactionOutcome::Joined);
@@ -123,7 +123,7 @@ fn what_the_background_makes_is_joined_or_gives_way_to_a_focus() {
         world.configure(|settings| settings.soft = Mark::Tokens(3_000));
         world.turn("One more.", &prose(9, 300));
         assert_eq!(world.update_orders.len(), 1);
-        let id = world.compact(focus, Swapping::AtOnce);
+        let id = world.compact(focus, SwapTiming::AtOnce);
         world.wait(60_000);
         is_committed(&world.outcome(id));
         assert_eq!(world.swaps(), 1);
@@ -138,7 +138,7 @@ fn a_cancelled_one_is_discarded_and_a_late_answer_dropped() {
     for is_rude in [false, true] {
         let mut world = talk(CompactorChoice::Model);
         world.is_rude = is_rude;
-        let id = world.compact(None, Swapping::AtOnce);
+        let id = world.compact(None, SwapTiming::AtOnce);
         world.input(Input::Cancel);
         world.wait(60_000);
         assert_eq!(world.outcome(id), CompactionOutcome::Discarded);
@@ -179,7 +179,7 @@ fn a_request_that_waits_goes_when_the_compaction_is_cancelled() {
 fn without_the_model_the_draft_is_swapped_in_and_reported() {
     let mut world = talk(CompactorChoice::Model);
     world.model = Model::Fails("overloaded", None);
-    let id = world.compact(None, Swapping::AtOnce);
+    let id = world.compact(None, SwapTiming::AtOnce);
     world.wait(60_000);
     is_committed(&world.outcome(id));
     assert_eq!(world.engine.memory().unwrap().origin, VersionOrigin::Draft);
@@ -193,7 +193,7 @@ fn without_the_model_the_draft_is_swapped_in_and_reported() {
 fn a_preview_is_reviewed_and_then_swapped_in() {
     for compactor in [CompactorChoice::Extractive, CompactorChoice::Model] {
         let mut world = talk(compactor);
-        let id = world.compact(Some("numbers"), Swapping::Preview);
+        let id = world.compact(Some("numbers"), SwapTiming::Preview);
         world.wait(60_000);
         assert_eq!(world.outcome(id), CompactionOutcome::Prepared);
         assert_eq!(world.swaps(), 0);
@@ -202,7 +202,7 @@ fn a_preview_is_reviewed_and_then_swapped_in() {
         assert!(preview.tokens_after < preview.tokens_before);
         let sent = world.turn("Wait.", "Yes.");
         assert_eq!(sent.plan.first, 0, "it is only prepared");
-        let id = world.compact(None, Swapping::AtOnce);
+        let id = world.compact(None, SwapTiming::AtOnce);
         assert_eq!(
             world.outcome(id),
             CompactionOutcome::Committed {
@@ -217,9 +217,9 @@ fn a_preview_is_reviewed_and_then_swapped_in() {
 #[test]
 fn a_preview_lists_what_it_drops() {
     let mut world = talk(CompactorChoice::Extractive);
-    world.compact(None, Swapping::AtOnce);
+    world.compact(None, SwapTiming::AtOnce);
     more(&mut world, 10..20);
-    world.compact(None, Swapping::Preview);
+    world.compact(None, SwapTiming::Preview);
     let preview = world.engine.preview().unwrap();
     for (id, text) in &preview.drops {
         assert!(
@@ -271,10 +271,10 @@ fn undo_brings_back_what_was_and_does_not_swap_again() {
 #[test]
 fn undo_of_the_second_swap_brings_back_the_first_memory() {
     let mut world = talk(CompactorChoice::Extractive);
-    world.compact(None, Swapping::AtOnce);
+    world.compact(None, SwapTiming::AtOnce);
     let first = world.memory().clone();
     more(&mut world, 10..14);
-    world.compact(None, Swapping::AtOnce);
+    world.compact(None, SwapTiming::AtOnce);
     assert_ne!(world.memory(), &first);
     more(&mut world, 20..21);
     world.input(Input::Undo);
@@ -289,10 +289,10 @@ fn undo_of_the_second_swap_brings_back_the_first_memory() {
 #[test]
 fn the_previous_epoch_can_be_given_after_a_restart_if_it_fits() {
     let mut world = talk(CompactorChoice::Extractive);
-    world.compact(None, Swapping::AtOnce);
+    world.compact(None, SwapTiming::AtOnce);
     let first = world.engine.memory().unwrap().as_ref().clone();
     more(&mut world, 10..14);
-    world.compact(None, Swapping::AtOnce);
+    world.compact(None, SwapTiming::AtOnce);
     let (from, to) = (first.cover(), world.engine.status().cover);
     assert!(from < to);
     let fitting = PreviousEpoch {
@@ -352,7 +352,7 @@ fn says(memory: &Memory, text: &str) -> usize {
 fn pins_before_during_and_after_a_build_are_in_the_next_memory() {
     let mut world = talk(CompactorChoice::Model);
     world.input(pin("p1", "The port is 8431.", 2));
-    let id = world.compact(None, Swapping::AtOnce);
+    let id = world.compact(None, SwapTiming::AtOnce);
     world.input(pin("p2", "Deploys are on Mondays.", 8));
     world.wait(60_000);
     is_committed(&world.outcome(id));
@@ -368,7 +368,7 @@ fn pins_before_during_and_after_a_build_are_in_the_next_memory() {
     world.input(Input::Unpin {
         id: "p1".to_owned(),
     });
-    world.compact(None, Swapping::AtOnce);
+    world.compact(None, SwapTiming::AtOnce);
     world.wait(60_000);
     assert_eq!(says(world.memory(), "The port is 8431."), 0);
     assert_eq!(says(world.memory(), "Deploys are on Mondays."), 1);
@@ -376,7 +376,7 @@ fn pins_before_during_and_after_a_build_are_in_the_next_memory() {
     // Many swaps later each is still there once.
     for round in 0..3 {
         more(&mut world, 20 + round * 4..24 + round * 4);
-        world.compact(None, Swapping::AtOnce);
+        world.compact(None, SwapTiming::AtOnce);
         world.wait(60_000);
     }
     assert_eq!(says(world.memory(), "Deploys are on Mondays."), 1);
@@ -390,7 +390,7 @@ fn a_memory_edited_by_a_person_is_used_and_its_edits_stay() {
     world.request();
     world.answered("I will not.");
     more(&mut world, 5..9);
-    world.compact(None, Swapping::AtOnce);
+    world.compact(None, SwapTiming::AtOnce);
     world.wait(60_000);
     let mut edited = world.memory().clone();
     let removed = edited
@@ -402,14 +402,14 @@ fn a_memory_edited_by_a_person_is_used_and_its_edits_stay() {
     // An update of the memory that is edited is running.
     more(&mut world, 10..14);
     world.is_rude = true;
-    world.compact(None, Swapping::AtOnce);
+    world.compact(None, SwapTiming::AtOnce);
     world.input(Input::Given(Box::new(edited.clone())));
     world.wait(60_000);
     assert_eq!(world.swaps(), 2);
     assert_eq!(says(world.memory(), removed.entry.text()), 0);
     assert_eq!(world.memory().cover, edited.cover);
     more(&mut world, 20..24);
-    world.compact(None, Swapping::AtOnce);
+    world.compact(None, SwapTiming::AtOnce);
     world.wait(60_000);
     assert_eq!(world.swaps(), 3);
     assert_eq!(says(world.memory(), removed.entry.text()), 0);
@@ -418,7 +418,7 @@ fn a_memory_edited_by_a_person_is_used_and_its_edits_stay() {
 #[test]
 fn a_memory_of_another_history_is_refused() {
     let mut world = talk(CompactorChoice::Extractive);
-    world.compact(None, Swapping::Preview);
+    world.compact(None, SwapTiming::Preview);
     let mut memory = world.engine.preview().unwrap().version.memory.clone();
     memory.cover.digest = Digest::UNKNOWN;
     world.input(Input::Given(Box::new(memory)));
@@ -426,7 +426,7 @@ fn a_memory_of_another_history_is_refused() {
     assert!(world.events.iter().any(|event| matches!(
         event,
         EngineEvent::Skipped {
-            due: Reason::Given,
+            due: DueReason::Given,
             reason: SkipReason::NothingToCover
         }
     )));
@@ -440,7 +440,7 @@ fn a_compaction_that_a_swap_overtakes_is_committed() {
     });
     world.latency_ms = 10_000_000;
     more(&mut world, 0..8);
-    let id = world.compact(None, Swapping::AtOnce);
+    let id = world.compact(None, SwapTiming::AtOnce);
     more(&mut world, 10..20);
     assert!(world.swaps() > 0);
     is_committed(&world.outcome(id));
@@ -456,7 +456,7 @@ fn an_answer_requested_before_a_swap_keeps_no_reasoning_after_it() {
     more(&mut world, 0..4);
     world.user("Think.");
     world.request();
-    world.compact(None, Swapping::AtOnce);
+    world.compact(None, SwapTiming::AtOnce);
     assert_eq!(world.swaps(), 1);
     world.append(
         &throughline_transcript::json::Raw::parse(

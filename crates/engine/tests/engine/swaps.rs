@@ -1,8 +1,8 @@
 //! When a memory is made and when it is swapped in.
 
 use throughline_engine::{
-    BuildKind, CompactionSettings, CompactorChoice, EconomyRule, EngineEvent, Fallback, Halt,
-    Input, Mark, Mode, Phase, Reason, SkipReason, VersionOrigin,
+    BuildKind, CompactionSettings, CompactorChoice, DueReason, EconomyRule, EngineEvent, Fallback,
+    Halt, Input, Mark, Mode, Phase, SkipReason, VersionOrigin,
 };
 
 use super::messages::prose;
@@ -33,7 +33,7 @@ fn grown_to(world: &mut World, tokens: u64) {
 }
 
 #[track_caller]
-fn swapped(world: &World) -> (Reason, VersionOrigin, Option<BuildKind>) {
+fn swapped(world: &World) -> (DueReason, VersionOrigin, Option<BuildKind>) {
     match world.last_swap() {
         Some(EngineEvent::Swapped {
             reason,
@@ -55,7 +55,7 @@ fn the_soft_mark_starts_a_draft_and_growth_another() {
     assert!(matches!(
         world.events[0],
         EngineEvent::BuildStarted {
-            reason: Reason::SoftMark,
+            reason: DueReason::SoftMark,
             kind: BuildKind::Draft,
             ..
         }
@@ -68,7 +68,7 @@ fn the_soft_mark_starts_a_draft_and_growth_another() {
         world.count(|event| matches!(
             event,
             EngineEvent::BuildStarted {
-                reason: Reason::Grown,
+                reason: DueReason::Grown,
                 ..
             }
         )),
@@ -86,7 +86,7 @@ fn the_hard_mark_swaps_what_is_ready_without_a_wait() {
     let sent = world.request();
     assert_eq!(
         swapped(&world),
-        (Reason::HardMark, VersionOrigin::Draft, None)
+        (DueReason::HardMark, VersionOrigin::Draft, None)
     );
     assert!(
         sent.plan.first > 0 && sent.plan.tokens < 9_000,
@@ -130,7 +130,7 @@ fn the_memory_of_the_model_is_preferred_to_the_draft() {
     world.request();
     assert_eq!(
         swapped(&world),
-        (Reason::HardMark, VersionOrigin::Model, None)
+        (DueReason::HardMark, VersionOrigin::Model, None)
     );
     assert!(world.waits.is_empty());
 }
@@ -147,7 +147,7 @@ fn a_model_that_is_late_is_not_waited_for() {
     world.request();
     assert_eq!(
         swapped(&world),
-        (Reason::HardMark, VersionOrigin::Draft, None)
+        (DueReason::HardMark, VersionOrigin::Draft, None)
     );
     assert_eq!(
         world.count(|event| matches!(event, EngineEvent::FellBack { .. })),
@@ -192,7 +192,7 @@ fn traditional_compaction_waits_for_the_model_up_to_its_limit() {
         world.request();
         assert_eq!(
             swapped(&world),
-            (Reason::Threshold, origin, Some(kind)),
+            (DueReason::Threshold, origin, Some(kind)),
             "{latency_ms}"
         );
         assert_eq!(world.now - before, latency_ms.min(180_000));
@@ -212,7 +212,7 @@ fn traditional_compaction_by_code_waits_for_the_draft() {
     assert_eq!(
         swapped(&world),
         (
-            Reason::Threshold,
+            DueReason::Threshold,
             VersionOrigin::Draft,
             Some(BuildKind::Draft)
         )
@@ -355,30 +355,31 @@ fn overhead_above_the_mark_is_reported_once() {
 
 #[test]
 fn turns_calls_and_phases_are_reasons_of_their_own() {
-    let check =
-        |change: &dyn Fn(&mut CompactionSettings), act: &dyn Fn(&mut World), expected: Reason| {
-            let mut settings = small();
-            change(&mut settings);
-            let mut world = World::new(settings);
-            for seed in 0..3 {
-                turn(&mut world, seed, 1_500);
-            }
-            act(&mut world);
-            for seed in 10..13 {
-                turn(&mut world, seed, 20);
-            }
-            assert!(
+    let check = |change: &dyn Fn(&mut CompactionSettings),
+                 act: &dyn Fn(&mut World),
+                 expected: DueReason| {
+        let mut settings = small();
+        change(&mut settings);
+        let mut world = World::new(settings);
+        for seed in 0..3 {
+            turn(&mut world, seed, 1_500);
+        }
+        act(&mut world);
+        for seed in 10..13 {
+            turn(&mut world, seed, 20);
+        }
+        assert!(
             world.count(
                 |event| matches!(event, EngineEvent::Swapped { reason, .. } if *reason == expected)
             ) == 1,
             "{expected:?}: {:#?}",
             world.events
         );
-        };
+    };
     check(
         &|settings| settings.triggers.turns = Some(4),
         &|_| {},
-        Reason::Turns(4),
+        DueReason::Turns(4),
     );
     check(
         &|settings| settings.triggers.tool_calls = Some(2),
@@ -389,7 +390,7 @@ fn turns_calls_and_phases_are_reasons_of_their_own() {
             world.request();
             world.answered("Done.");
         },
-        Reason::ToolCalls(2),
+        DueReason::ToolCalls(2),
     );
     check(
         &|settings| settings.triggers.phases = true,
@@ -400,12 +401,12 @@ fn turns_calls_and_phases_are_reasons_of_their_own() {
             world.request();
             world.answered("Done.");
         },
-        Reason::Phase(Phase::Commit),
+        DueReason::Phase(Phase::Commit),
     );
     check(
         &|_| {},
         &|world| world.input(Input::PhaseEnded),
-        Reason::Phase(Phase::Announced),
+        DueReason::Phase(Phase::Announced),
     );
     check(
         &|settings| {
@@ -413,7 +414,7 @@ fn turns_calls_and_phases_are_reasons_of_their_own() {
             settings.triggers.turns = Some(4);
         },
         &|_| {},
-        Reason::Turns(4),
+        DueReason::Turns(4),
     );
 }
 
@@ -461,7 +462,7 @@ fn an_overflow_shrinks_and_teaches_the_window() {
         world.request();
         world.input(Input::Overflowed { window });
         let sent = world.request();
-        assert_eq!(swapped(&world).0, Reason::Overflow);
+        assert_eq!(swapped(&world).0, DueReason::Overflow);
         assert!(sent.plan.tokens < 25_000);
         assert_eq!(
             world.count(|event| matches!(event, EngineEvent::WindowLearned { .. })),
@@ -509,8 +510,8 @@ fn a_cold_cache_allows_a_swap_above_the_soft_mark() {
         assert_eq!(world.swaps(), swaps, "{tokens} {minutes} {rule:?}");
         if swaps > 0 {
             let expected = match rule {
-                EconomyRule::WhenCold => Reason::Cold,
-                _ => Reason::Pays,
+                EconomyRule::WhenCold => DueReason::Cold,
+                _ => DueReason::Pays,
             };
             assert_eq!(swapped(&world).0, expected);
         }

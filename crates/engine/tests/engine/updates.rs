@@ -2,7 +2,7 @@
 
 use throughline_engine::{
     CompactionSettings, CompactorChoice, DropReason, EconomyRule, EngineEvent, Input, Mark, Mode,
-    RefusalReason, Swapping, VersionOrigin,
+    RefusalReason, SwapTiming, VersionOrigin,
 };
 
 use super::messages::prose;
@@ -32,7 +32,7 @@ fn an_update_from_before_a_swap_is_used_if_it_covers_more() {
     let mut world = World::new(by_model(60_000));
     world.latency_ms = 5_000;
     more(&mut world, 0..4);
-    world.compact(None, Swapping::Preview);
+    world.compact(None, SwapTiming::Preview);
     world.wait(5_000);
     let first = world.engine.status().ready_cover.unwrap();
     more(&mut world, 4..8);
@@ -41,13 +41,13 @@ fn an_update_from_before_a_swap_is_used_if_it_covers_more() {
     more(&mut world, 8..9);
     assert!(world.engine.status().is_updating);
     // The older memory is swapped in while the update runs.
-    world.compact(None, Swapping::AtOnce);
+    world.compact(None, SwapTiming::AtOnce);
     assert_eq!(world.engine.status().cover, first);
     assert!(world.engine.status().is_updating);
     world.wait(600_000);
     assert!(world.engine.status().ready_cover.unwrap() > first);
     assert_eq!(dropped(&world, DropReason::TwoSwaps), 0);
-    let id = world.compact(None, Swapping::AtOnce);
+    let id = world.compact(None, SwapTiming::AtOnce);
     world.wait(600_000);
     assert!(matches!(
         world.outcome(id),
@@ -93,7 +93,7 @@ fn a_requested_memory_is_made_while_a_request_is_in_flight() {
     more(&mut world, 0..4);
     world.user("Go on.");
     world.request();
-    world.compact(None, Swapping::Preview);
+    world.compact(None, SwapTiming::Preview);
     assert_eq!(world.update_orders.len(), 1);
 }
 
@@ -139,7 +139,7 @@ fn unfit_memories_are_refused_with_a_reason() {
         more(&mut world, 0..4);
         world.model = model.clone();
         let stored = world.kept.len();
-        let id = world.compact(None, Swapping::AtOnce);
+        let id = world.compact(None, SwapTiming::AtOnce);
         world.wait(60_000);
         let refused = world.count(|event| {
             matches!(event, EngineEvent::Refused { reason, .. } if expected.is_some_and(|is| is(reason)))
@@ -168,7 +168,7 @@ fn a_memory_that_is_longer_than_it_may_be_is_made_to_fit() {
     let mut world = World::new(by_model(60_000));
     more(&mut world, 0..8);
     world.model = Model::Long(5_000);
-    world.compact(None, Swapping::AtOnce);
+    world.compact(None, SwapTiming::AtOnce);
     world.wait(60_000);
     let version = world.engine.memory().unwrap();
     assert!(
@@ -185,7 +185,7 @@ fn a_memory_larger_than_what_it_covers_is_refused() {
     let mut world = World::new(settings);
     more(&mut world, 0..3);
     world.model = Model::Long(20_000);
-    world.compact(None, Swapping::AtOnce);
+    world.compact(None, SwapTiming::AtOnce);
     world.wait(60_000);
     assert_eq!(
         world.count(|event| matches!(
@@ -204,7 +204,7 @@ fn a_memory_larger_than_what_it_covers_is_refused() {
 fn a_repeated_or_unordered_answer_is_dropped() {
     let mut world = World::new(by_model(60_000));
     more(&mut world, 0..4);
-    world.compact(None, Swapping::AtOnce);
+    world.compact(None, SwapTiming::AtOnce);
     let (_, order) = world.updates[0].clone();
     world.answer_update(&order);
     assert_eq!(world.swaps(), 1);
@@ -231,7 +231,7 @@ fn settings_may_change_while_an_update_runs() {
     ] {
         let mut world = World::new(by_model(60_000));
         more(&mut world, 0..6);
-        let id = world.compact(None, Swapping::AtOnce);
+        let id = world.compact(None, SwapTiming::AtOnce);
         world.configure(change);
         world.wait(60_000);
         assert!(matches!(

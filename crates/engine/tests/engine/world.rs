@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use throughline_engine::{
     BuildKind, BuildOrder, Compaction, CompactionOutcome, CompactionSettings, Engine, EngineEvent,
-    Input, MemoryAdoption, Plan, Requester, Snapshot, Spending, Swapping, Ticket, Time,
+    Input, MemoryAdoption, Plan, Requester, Snapshot, Spending, SwapTiming, Ticket, Time,
     UpdateOrder, Version,
 };
 use throughline_memory::compact::{Form, Options, compact_after};
@@ -309,7 +309,7 @@ impl World {
         self.input(Input::Cleared);
     }
 
-    pub(crate) fn compact(&mut self, focus: Option<&str>, swapping: Swapping) -> u64 {
+    pub(crate) fn compact(&mut self, focus: Option<&str>, swapping: SwapTiming) -> u64 {
         self.compactions += 1;
         let id = self.compactions;
         self.input(Input::Compact(Compaction {

@@ -12,7 +12,7 @@ use throughline_transcript::usage::{AnthropicStream, UsageReport};
 use super::literal::{Literal, assign, fields, filled, says_something, string};
 use super::{DecodeError, PARTS_MAX, malformed, present, push_text, raw};
 use crate::reply::{Event, Reply};
-use crate::stop::Stop;
+use crate::stop::StopReason;
 
 /// A streamed answer so far.
 #[derive(Clone, Debug, Default)]
@@ -124,7 +124,7 @@ impl AnthropicDecoder {
             return malformed("the answer ended inside a block");
         }
         let mut reply = self.described(self.built(self.blocks.iter()), Some(stop));
-        if reply.cut_calls > 0 && reply.stop == Some(Stop::ToolUse) {
+        if reply.cut_calls > 0 && reply.stop == Some(StopReason::ToolUse) {
             return malformed("the input of a tool call is not JSON");
         }
         reply.is_complete = true;
@@ -150,7 +150,7 @@ impl AnthropicDecoder {
         blocks.map(OpenBlock::build).collect()
     }
 
-    fn described(&self, blocks: Vec<ClosedBlock>, stop: Option<Stop>) -> Reply {
+    fn described(&self, blocks: Vec<ClosedBlock>, stop: Option<StopReason>) -> Reply {
         let mut reply = message_of(blocks, stop);
         self.head.describe(&mut reply);
         reply.usage = self.usage.reported();
@@ -418,10 +418,13 @@ fn checked(block: Raw) -> ClosedBlock {
 /// The message of an answer, without what must not be sent back.
 ///
 /// A call at the end of an answer that ran into a limit is not whole, even if its input happens to be JSON.
-fn message_of(blocks: Vec<ClosedBlock>, stop: Option<Stop>) -> Reply {
+fn message_of(blocks: Vec<ClosedBlock>, stop: Option<StopReason>) -> Reply {
     let mut reply = Reply::empty();
     let mut kept: Vec<Raw> = Vec::new();
-    let is_cut = matches!(stop, Some(Stop::MaxTokens | Stop::WindowExceeded));
+    let is_cut = matches!(
+        stop,
+        Some(StopReason::MaxTokens | StopReason::WindowExceeded)
+    );
     let last = blocks.len().wrapping_sub(1);
     for (at, block) in blocks.into_iter().enumerate() {
         match block {
@@ -448,19 +451,19 @@ fn message_of(blocks: Vec<ClosedBlock>, stop: Option<Stop>) -> Reply {
     reply
 }
 
-fn stop(reason: Option<&str>, details: Option<&Raw>) -> Option<Stop> {
+fn stop(reason: Option<&str>, details: Option<&Raw>) -> Option<StopReason> {
     Some(match reason? {
-        "end_turn" => Stop::EndTurn,
-        "tool_use" => Stop::ToolUse,
-        "max_tokens" => Stop::MaxTokens,
-        "stop_sequence" => Stop::StopSequence,
-        "pause_turn" => Stop::PauseTurn,
-        "refusal" => Stop::Refusal {
+        "end_turn" => StopReason::EndTurn,
+        "tool_use" => StopReason::ToolUse,
+        "max_tokens" => StopReason::MaxTokens,
+        "stop_sequence" => StopReason::StopSequence,
+        "pause_turn" => StopReason::PauseTurn,
+        "refusal" => StopReason::Refusal {
             category: details.and_then(|details| filled(details, "category")),
         },
-        "model_context_window_exceeded" => Stop::WindowExceeded,
-        "compaction" => Stop::Compaction,
-        other => Stop::Other(other.to_owned()),
+        "model_context_window_exceeded" => StopReason::WindowExceeded,
+        "compaction" => StopReason::Compaction,
+        other => StopReason::Other(other.to_owned()),
     })
 }
 

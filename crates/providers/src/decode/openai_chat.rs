@@ -15,7 +15,7 @@ use throughline_transcript::usage::UsageReport;
 use super::literal::{Literal, assign, fields, filled, is_json};
 use super::{DecodeError, PARTS_MAX, malformed, present, push_text, raw};
 use crate::reply::{Event, Reply};
-use crate::stop::Stop;
+use crate::stop::StopReason;
 
 /// Thinking, in the names that servers give it.
 const THINKING: [&str; 2] = ["reasoning_content", "reasoning"];
@@ -347,25 +347,25 @@ impl OpenMessage {
         })
     }
 
-    fn stop(&self, reason: &str) -> Stop {
+    fn stop(&self, reason: &str) -> StopReason {
         if self.says("refusal") {
-            return Stop::Refusal { category: None };
+            return StopReason::Refusal { category: None };
         }
         match reason {
-            "tool_calls" | "function_call" => Stop::ToolUse,
-            "stop" if !self.calls.is_empty() => Stop::ToolUse,
-            "stop" => Stop::EndTurn,
-            "length" => Stop::MaxTokens,
-            "content_filter" => Stop::Refusal {
+            "tool_calls" | "function_call" => StopReason::ToolUse,
+            "stop" if !self.calls.is_empty() => StopReason::ToolUse,
+            "stop" => StopReason::EndTurn,
+            "length" => StopReason::MaxTokens,
+            "content_filter" => StopReason::Refusal {
                 category: Some("content_filter".to_owned()),
             },
-            other => Stop::Other(other.to_owned()),
+            other => StopReason::Other(other.to_owned()),
         }
     }
 
-    fn build(&self, reply_id: &Option<String>, stop: Option<Stop>) -> Reply {
+    fn build(&self, reply_id: &Option<String>, stop: Option<StopReason>) -> Reply {
         let mut reply = Reply::empty();
-        let is_cut = !matches!(&stop, Some(stop) if *stop != Stop::MaxTokens);
+        let is_cut = !matches!(&stop, Some(stop) if *stop != StopReason::MaxTokens);
         let last = self.calls.len().wrapping_sub(1);
         let mut calls = Vec::new();
         for (at, call) in self.calls.iter().enumerate() {

@@ -10,7 +10,7 @@ use throughline_transcript::usage::UsageReport;
 use super::literal::{Literal, filled, is_json, string};
 use super::{DecodeError, PARTS_MAX, malformed, present, push_text, raw};
 use crate::reply::{Event, Reply};
-use crate::stop::Stop;
+use crate::stop::StopReason;
 
 /// A streamed answer so far.
 #[derive(Clone, Debug, Default)]
@@ -329,11 +329,11 @@ fn finished(response: &Raw, mut items: Vec<Raw>) -> Result<Reply, DecodeError> {
             let reason = present(response, "incomplete_details")
                 .and_then(|details| filled(&details, "reason"));
             match reason.as_deref() {
-                Some("max_output_tokens") | None => Stop::MaxTokens,
-                Some("content_filter") => Stop::Refusal {
+                Some("max_output_tokens") | None => StopReason::MaxTokens,
+                Some("content_filter") => StopReason::Refusal {
                     category: Some("content_filter".to_owned()),
                 },
-                Some(other) => Stop::Other(other.to_owned()),
+                Some(other) => StopReason::Other(other.to_owned()),
             }
         }
         "in_progress" | "queued" => return malformed("the response has not ended"),
@@ -366,7 +366,7 @@ fn finished(response: &Raw, mut items: Vec<Raw>) -> Result<Reply, DecodeError> {
 }
 
 /// Why a completed response stopped: by what it holds.
-fn stop_of(items: &[Raw]) -> Stop {
+fn stop_of(items: &[Raw]) -> StopReason {
     let kind = |item: &Raw| string(item, "type");
     let is_answered = |call: &Raw| {
         let id = filled(call, "call_id");
@@ -383,7 +383,7 @@ fn stop_of(items: &[Raw]) -> Stop {
         _ => false,
     };
     if items.iter().any(waits) {
-        return Stop::ToolUse;
+        return StopReason::ToolUse;
     }
     let is_refusal = |item: &Raw| {
         item.field("content").is_some_and(|content| {
@@ -393,12 +393,12 @@ fn stop_of(items: &[Raw]) -> Stop {
         })
     };
     if items.iter().any(is_refusal) {
-        return Stop::Refusal { category: None };
+        return StopReason::Refusal { category: None };
     }
     if !items.is_empty() && items.iter().all(|item| kind(item) == "compaction") {
-        return Stop::Compaction;
+        return StopReason::Compaction;
     }
-    Stop::EndTurn
+    StopReason::EndTurn
 }
 
 fn is_call(item: &Raw) -> bool {

@@ -7,7 +7,7 @@ mod openai_responses;
 use proptest::prelude::*;
 
 use super::*;
-use crate::stop::Stop;
+use crate::stop::StopReason;
 
 /// What came of a stream.
 #[derive(Debug, PartialEq)]

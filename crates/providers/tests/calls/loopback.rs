@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use throughline_providers::client::{CallOptions, Client};
 use throughline_providers::credential::Credential;
-use throughline_providers::error::{CallError, ErrorKind, Failure};
+use throughline_providers::error::{CallError, CallErrorKind, Failure};
 use throughline_providers::reply::Reply;
 use throughline_providers::retry::RetryPolicy;
 use throughline_providers::transport::{HttpTransport, TransportErrorKind};
@@ -243,7 +243,7 @@ async fn a_refused_connection_is_reported() {
         error.failure,
         Failure::Transport(TransportErrorKind::Connect)
     );
-    assert_eq!((error.kind(), error.attempts), (ErrorKind::Retry, 3));
+    assert_eq!((error.kind(), error.attempts), (CallErrorKind::Retry, 3));
 }
 
 #[tokio::test]
@@ -253,7 +253,7 @@ async fn redirects_are_not_followed() {
     let error = send(&server.client()).await.unwrap_err();
     assert_eq!(
         (error.status, error.kind()),
-        (Some(307), ErrorKind::FixConfiguration)
+        (Some(307), CallErrorKind::FixConfiguration)
     );
 }
 

@@ -2,7 +2,7 @@
 
 use throughline_providers::client::{ApiVersion, CallOptions};
 use throughline_providers::credential::AuthStyle;
-use throughline_providers::error::{ErrorKind, Failure};
+use throughline_providers::error::{CallErrorKind, Failure};
 use throughline_transcript::wire::Wire;
 
 use crate::scripted::{Answer, STREAMED, Scripted, key};
@@ -18,7 +18,7 @@ async fn each_wire_has_its_address_and_headers() {
         let provider = Scripted::new(vec![Answer::error(404, &[], "")]);
         let client = provider.client(wire);
         let sent = client.send(STREAMED.into(), CallOptions::default()).await;
-        assert_eq!(sent.unwrap_err().kind(), ErrorKind::FixConfiguration);
+        assert_eq!(sent.unwrap_err().kind(), CallErrorKind::FixConfiguration);
         assert_eq!(provider.uri(0), format!("https://provider.test/v1/{path}"));
         assert_eq!(provider.header(0, "x-api-key"), x_api_key);
         assert_eq!(provider.header(0, "authorization"), authorization);

@@ -3,7 +3,7 @@
 //! `THROUGHLINE_LLAMA_URL=http://127.0.0.1:8080 cargo test -p throughline-providers -- --ignored real`
 
 use throughline_providers::client::{CallOptions, Client, Delivery};
-use throughline_providers::stop::Stop;
+use throughline_providers::stop::StopReason;
 use throughline_transcript::wire::Wire;
 
 fn client(wire: Wire) -> Client {
@@ -47,7 +47,10 @@ async fn all_wires_answer_streamed_and_whole() {
             assert!(!reply.text().is_empty(), "{wire} {delivery:?}: {reply:?}");
             assert!(reply.is_complete);
             assert!(
-                matches!(reply.stop, Some(Stop::EndTurn | Stop::MaxTokens)),
+                matches!(
+                    reply.stop,
+                    Some(StopReason::EndTurn | StopReason::MaxTokens)
+                ),
                 "{wire} {delivery:?}: {reply:?}"
             );
             assert!(reply.usage.is_some(), "{wire} {delivery:?}: {reply:?}");
@@ -79,7 +82,7 @@ async fn a_prompt_that_does_not_fit_is_an_overflow() {
     assert!(
         matches!(
             kind,
-            throughline_providers::error::ErrorKind::ContextOverflow { window: Some(_) }
+            throughline_providers::error::CallErrorKind::ContextOverflow { window: Some(_) }
         ),
         "{error:?}"
     );

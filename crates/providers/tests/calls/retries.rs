@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use throughline_providers::client::CallOptions;
-use throughline_providers::error::{CallError, ErrorKind, Failure};
+use throughline_providers::error::{CallError, CallErrorKind, Failure};
 use throughline_providers::reply::Reply;
 use throughline_providers::retry::RetryPolicy;
 use throughline_providers::transport::TransportErrorKind;
@@ -80,7 +80,7 @@ async fn the_provider_says_how_long_to_wait() {
 async fn too_long_a_wait_is_left_to_the_caller() {
     let provider = Scripted::new(vec![Answer::error(429, &[("retry-after", "3600")], "")]);
     let error = send(&provider).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Retry);
+    assert_eq!(error.kind(), CallErrorKind::Retry);
     assert_eq!(error.retry_after, Some(Duration::from_secs(3_600)));
     assert_eq!((provider.requests(), error.attempts), (1, 1));
 }
@@ -119,7 +119,7 @@ async fn what_would_fail_again_is_not_tried_again() {
             "",
             "prompt is too long: 203511 tokens > 200000 maximum",
         ),
-        ErrorKind::ContextOverflow {
+        CallErrorKind::ContextOverflow {
             window: Some(200_000),
         },
     )
@@ -128,33 +128,39 @@ async fn what_would_fail_again_is_not_tried_again() {
         400,
         &[],
         &error("invalid_request_error", "", "no"),
-        ErrorKind::GiveUp,
+        CallErrorKind::GiveUp,
     )
     .await;
     check(
         401,
         &[],
         &error("authentication_error", "", "no"),
-        ErrorKind::FixConfiguration,
+        CallErrorKind::FixConfiguration,
     )
     .await;
-    check(413, &[], "", ErrorKind::BodyTooLarge).await;
+    check(413, &[], "", CallErrorKind::BodyTooLarge).await;
     // Money does not come by waiting.
     check(
         429,
         &[],
         &error("rate_limit_error", "enforced_spend_limit_reached", "no"),
-        ErrorKind::FixConfiguration,
+        CallErrorKind::FixConfiguration,
     )
     .await;
     check(
         429,
         &[],
         r#"{"error":{"type":"insufficient_quota","code":"insufficient_quota","message":"no"}}"#,
-        ErrorKind::FixConfiguration,
+        CallErrorKind::FixConfiguration,
     )
     .await;
-    check(500, &[("x-should-retry", "false")], "", ErrorKind::Retry).await;
+    check(
+        500,
+        &[("x-should-retry", "false")],
+        "",
+        CallErrorKind::Retry,
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -188,7 +194,7 @@ async fn a_stream_that_has_begun_is_only_tried_again_if_the_caller_wants_it() {
         error.failure,
         Failure::Transport(TransportErrorKind::Broken)
     );
-    assert_eq!(error.kind(), ErrorKind::Retry);
+    assert_eq!(error.kind(), CallErrorKind::Retry);
     let partial = error.partial.unwrap();
     assert!(!partial.is_complete);
     assert_eq!((partial.text().as_str(), partial.stop), ("half", None));
@@ -279,7 +285,7 @@ async fn a_call_is_cancelled_wherever_it_is() {
         let error = result.unwrap_err();
         assert_eq!(
             (error.failure.clone(), error.kind()),
-            (Failure::Cancelled, ErrorKind::Cancelled)
+            (Failure::Cancelled, CallErrorKind::Cancelled)
         );
         assert_eq!(begun.elapsed().as_secs(), 10, "{at}");
         assert_eq!(

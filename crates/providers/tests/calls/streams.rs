@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use throughline_providers::client::{CallOptions, Delivery};
-use throughline_providers::error::{ErrorKind, Failure};
+use throughline_providers::error::{CallErrorKind, Failure};
 use throughline_providers::reply::{Event, Reply};
 use throughline_providers::retry::RetryPolicy;
-use throughline_providers::stop::{Next, Stop};
+use throughline_providers::stop::{Next, StopReason};
 use throughline_transcript::wire::Wire;
 
 use crate::scripted::{Answer, Part, STREAMED, Scripted, ended, event, said, start};
@@ -52,7 +52,7 @@ async fn events_come_as_they_arrive_and_end_in_the_reply() {
     assert_eq!(reply.time_to_first_event, Some(Duration::from_millis(800)));
     assert_eq!(reply.request_id.as_deref(), Some("req_1"));
     assert_eq!(reply.rate_limits.requests.remaining, Some(59));
-    assert_eq!(reply.stop.as_ref().map(Stop::next), Some(Next::Done));
+    assert_eq!(reply.stop.as_ref().map(StopReason::next), Some(Next::Done));
     assert_eq!((reply.attempts, reply.is_complete), (1, true));
 }
 
@@ -116,7 +116,7 @@ async fn a_cut_stream_ends_in_an_error() {
         };
         assert_eq!(
             (error.failure.clone(), error.kind()),
-            (Failure::CutOff, ErrorKind::Retry)
+            (Failure::CutOff, CallErrorKind::Retry)
         );
         assert_eq!(error.partial.unwrap().text(), "half");
         assert!(!events.iter().any(|event| matches!(event, Event::Reply(_))));
@@ -147,7 +147,10 @@ async fn an_error_in_the_middle_is_told_after_what_came_before_it() {
     assert!(matches!(before.last(), Some(Ok(Event::Text(text))) if text == "half"));
     let error = last.as_ref().unwrap_err();
     assert_eq!(error.report.error_type.as_deref(), Some("overloaded_error"));
-    assert_eq!((error.status, error.kind()), (Some(200), ErrorKind::Retry));
+    assert_eq!(
+        (error.status, error.kind()),
+        (Some(200), CallErrorKind::Retry)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -189,7 +192,7 @@ async fn what_is_no_answer_at_all_is_a_wrong_address() {
         let error = call.reply().await.unwrap_err();
         assert_eq!(
             (error.failure.clone(), error.kind()),
-            (Failure::Malformed, ErrorKind::FixConfiguration)
+            (Failure::Malformed, CallErrorKind::FixConfiguration)
         );
     }
 }

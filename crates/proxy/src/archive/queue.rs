@@ -23,12 +23,12 @@ pub(super) struct Inbox(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<Backlog>,
     bell: Notify,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct Backlog {
     jobs: Vec<Job>,
     /// Whether they are to be done at once.
     is_urgent: bool,
@@ -43,7 +43,7 @@ pub(super) fn new() -> (Arc<Queue>, Inbox) {
 }
 
 impl Shared {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, Backlog> {
         // Nothing under this lock can panic half way.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }

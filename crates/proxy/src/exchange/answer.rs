@@ -82,9 +82,9 @@ impl SessionAnswer {
         let mut record = self.forwarded.record;
         record.answer_ends(copy.end, copy.bytes, usage);
         match read {
-            Some(Ok(reply)) if copy.end == End::Whole => self.flight.answered(&reply),
-            Some(Ok(partial) | Err(partial)) => self.flight.broke_off(Some(&partial)),
-            None => self.flight.broke_off(None),
+            Some(Ok(reply)) if copy.end == End::Whole => self.flight.complete(&reply),
+            Some(Ok(partial) | Err(partial)) => self.flight.break_off(Some(&partial)),
+            None => self.flight.break_off(None),
         }
     }
 }

@@ -6,7 +6,7 @@ use throughline_store::{SessionId, StoreError};
 
 use super::{Sessions, prefix_of};
 use crate::headers::Tenant;
-use crate::tracked::Tracked;
+use crate::tracked::TrackedSession;
 
 /// Whether a session was begun by a proxy: only these can be acted upon here.
 pub(crate) fn is_ours(id: &SessionId) -> bool {
@@ -15,7 +15,7 @@ pub(crate) fn is_ours(id: &SessionId) -> bool {
 
 impl Sessions {
     /// A session that is in memory.
-    pub(crate) fn live(&self, id: &SessionId) -> Option<Arc<Tracked>> {
+    pub(crate) fn live(&self, id: &SessionId) -> Option<Arc<TrackedSession>> {
         let inner = self.inner();
         let entries = inner.live.get(prefix_of(id)?)?;
         entries
@@ -29,7 +29,7 @@ impl Sessions {
     /// # Errors
     /// [`StoreError::SessionNotFound`] also for one that no proxy has begun, [`StoreError::Busy`] if another process
     /// has it, or what the store says.
-    pub(crate) async fn by_id(&self, id: &SessionId) -> Result<Arc<Tracked>, StoreError> {
+    pub(crate) async fn by_id(&self, id: &SessionId) -> Result<Arc<TrackedSession>, StoreError> {
         if let Some(session) = self.live(id) {
             if session.is_healthy() {
                 return Ok(session);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use throughline::compactor::{Compacted, LiveRequest};
+use throughline::compactor::{CompactorResult, LiveRequest};
 use throughline::core::{DraftJob, Effect, Effects, FinishedUpdate, UpdateJob};
 use throughline_transcript::client::has_cache_marker;
 use throughline_transcript::json::Raw;
@@ -11,10 +11,10 @@ use throughline_transcript::usage::Usage;
 use tokio::time::Instant;
 use tracing::Span;
 
-use super::{State, Tracked};
+use super::{State, TrackedSession};
 use crate::{spans, updates};
 
-impl Tracked {
+impl TrackedSession {
     /// Does what the core needs, and has stored what is to be stored.
     pub(super) fn perform(self: &Arc<Self>, state: &mut State, effects: Effects) {
         let mut effects = VecDeque::from_iter(effects);
@@ -68,7 +68,7 @@ impl Tracked {
             let effects = state.core.drafted(session.shared.clock.now(), draft);
             session.perform(&mut state, effects);
             if state.in_flight == 0 {
-                state.let_body_go();
+                state.drop_body();
             }
         });
     }
@@ -147,7 +147,7 @@ impl Tracked {
 /// Records in the span of an update what came of it.
 fn record(span: &Span, update: &FinishedUpdate) {
     let (outcome, calls) = match update.compacted() {
-        Ok(Compacted { result, calls, .. }) => match result {
+        Ok(CompactorResult { result, calls, .. }) => match result {
             Ok(_) => ("made", calls.as_slice()),
             Err(failure) => (failure.class.as_str(), calls.as_slice()),
         },

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use throughline::core::UndoError;
 use throughline_engine::{
-    CompactionOutcome, CompactionSettings, Mode, Pin, Preview, Requester, SessionStatus, Swapping,
-    Version,
+    CompactionOutcome, CompactionSettings, Mode, Pin, Preview, Requester, SessionStatus,
+    SwapTiming, Version,
 };
 use throughline_memory::document::Memory;
 use tokio::sync::oneshot;
 
-use super::Tracked;
+use super::TrackedSession;
 
 /// Longest fact that can be pinned, bytes.
 pub(crate) const PIN_BYTES_MAX: usize = 8 * 1024;
@@ -56,7 +56,7 @@ pub(crate) enum OperationError {
     NotStored,
 }
 
-impl Tracked {
+impl TrackedSession {
     /// The current state of the session.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let state = self.state();
@@ -67,7 +67,7 @@ impl Tracked {
             mode: engine.settings().mode,
             window: engine.settings().window,
             pins: engine.pins().to_vec(),
-            can_undo: !state.core.kept().before.is_empty(),
+            can_undo: !state.core.row().before.is_empty(),
             in_flight: state.in_flight,
         }
     }
@@ -86,7 +86,7 @@ impl Tracked {
     pub(crate) async fn compact(
         self: &Arc<Self>,
         focus: Option<String>,
-        swapping: Swapping,
+        swapping: SwapTiming,
         wait: Duration,
     ) -> Result<CompactionProgress, OperationError> {
         let (told, outcome) = oneshot::channel();
@@ -125,7 +125,7 @@ impl Tracked {
             return Err(OperationError::Changed);
         }
         let wait = Duration::from_secs(10);
-        match self.compact(None, Swapping::AtOnce, wait).await? {
+        match self.compact(None, SwapTiming::AtOnce, wait).await? {
             CompactionProgress::Done(outcome) => Ok(outcome),
             CompactionProgress::Running => Err(OperationError::Changed),
         }

@@ -12,7 +12,7 @@ use throughline_transcript::outline::OutlineError;
 use tokio::sync::oneshot;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Live, State, Tracked};
+use super::{Live, State, TrackedSession};
 use crate::config::Config;
 use crate::incoming::IncomingRequest;
 use crate::known::KnownMessage;
@@ -24,7 +24,7 @@ pub(crate) enum Claim {
     /// It does not: this is how many messages are the same.
     Other(usize),
     /// It does.
-    Taken(Box<PlannedRequest>),
+    Planned(Box<PlannedRequest>),
 }
 
 /// A request of a session that has a plan, or will have one.
@@ -57,7 +57,7 @@ pub(crate) enum Rewind {
     ToTheMemory,
 }
 
-impl Tracked {
+impl TrackedSession {
     /// How many messages of a request are those of the session.
     ///
     /// # Errors
@@ -127,7 +127,7 @@ impl Tracked {
         }
         state.number += 1;
         let planned = self.planned(&mut state, effects, body);
-        Ok(Claim::Taken(Box::new(planned)))
+        Ok(Claim::Planned(Box::new(planned)))
     }
 
     /// Asks the core what the last request is made of.
@@ -281,7 +281,7 @@ impl Tracked {
 /// A request that is under way, until it was answered or broke off. Where it is dropped, it broke off: the client hung up
 /// before there was an answer.
 pub(crate) struct Flight {
-    session: Arc<Tracked>,
+    session: Arc<TrackedSession>,
     number: u64,
     is_over: bool,
 }
@@ -306,22 +306,22 @@ impl Flight {
     }
 
     /// The answer is there as a whole.
-    pub(crate) fn answered(mut self, reply: &Reply) {
+    pub(crate) fn complete(mut self, reply: &Reply) {
         self.is_over = true;
-        self.session.answered(self.number, reply);
+        self.session.complete(self.number, reply);
     }
 
     /// What came of the answer before it broke off.
-    pub(crate) fn broke_off(mut self, partial: Option<&Reply>) {
+    pub(crate) fn break_off(mut self, partial: Option<&Reply>) {
         self.is_over = true;
-        self.session.broke_off(self.number, partial);
+        self.session.break_off(self.number, partial);
     }
 }
 
 impl Drop for Flight {
     fn drop(&mut self) {
         if !self.is_over {
-            self.session.broke_off(self.number, None);
+            self.session.break_off(self.number, None);
         }
     }
 }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use http::Method;
 use serde_json::{Value, json};
-use throughline::compactor::{Compacted, Compactor, LiveRequest};
+use throughline::compactor::{Compactor, CompactorResult, LiveRequest};
 use throughline::core::{DraftMaker, draft};
 use throughline::engine::{
     BuildKind, BuildOrder, CompactionOutcome, EngineEvent, Time, UpdateFailure, UpdateOrder,
@@ -204,7 +204,7 @@ impl Compactor for Panicking {
         _order: UpdateOrder,
         _live: LiveRequest,
         _stop: CancellationToken,
-    ) -> Compacted {
+    ) -> CompactorResult {
         panic!("a test");
     }
 }

@@ -6,7 +6,7 @@ use crate::dice::Dice;
 use crate::faults::Fault;
 use crate::persona;
 use crate::prompt::digest;
-use crate::reply::{Answer, AnswerBlock, AnswerContent, Reply, ReplyPart, Stop};
+use crate::reply::{Answer, AnswerBlock, AnswerContent, Reply, ReplyPart, StopReason};
 use crate::wire::anthropic;
 use throughline_transcript::wire::Wire;
 
@@ -35,14 +35,14 @@ impl Simulator {
                 .string_field("model")
                 .unwrap_or_else(|| call.model.id.clone()),
             blocks: Vec::new(),
-            stop: Stop::EndTurn,
+            stop: StopReason::EndTurn,
             stop_sequence: None,
             output_tokens: 0,
             thinking_tokens: 0,
         };
         if question.output_max == 0 {
             // The call only fills the cache.
-            answer.stop = Stop::MaxTokens;
+            answer.stop = StopReason::MaxTokens;
             return answer;
         }
         if question.is_compaction {
@@ -91,9 +91,9 @@ impl Simulator {
         let window = call.model.window;
         let room = window.saturating_sub(question.prompt.tokens()).max(1);
         let (limit, at_limit) = if question.output_max <= room {
-            (question.output_max, Stop::MaxTokens)
+            (question.output_max, StopReason::MaxTokens)
         } else {
-            (room, Stop::WindowExceeded)
+            (room, StopReason::WindowExceeded)
         };
         answer.stop = reply.reason();
         if question.thinks != ThinkingMode::Off
@@ -134,7 +134,7 @@ impl Simulator {
                     if is_cut {
                         answer.stop = at_limit;
                     } else if let Some(sequence) = stopped {
-                        answer.stop = Stop::StopSequence;
+                        answer.stop = StopReason::StopSequence;
                         answer.stop_sequence = Some(sequence);
                     }
                     let is_last = is_cut || answer.stop_sequence.is_some();
@@ -193,7 +193,7 @@ impl Simulator {
         let tokens = content.as_ref().map_or(0, |text| call.scale.text(text));
         let (encrypted, signature) =
             anthropic::seal(&self.signer, &question.briefing.covered(), &text);
-        answer.stop = Stop::Compaction;
+        answer.stop = StopReason::Compaction;
         answer.output_tokens = tokens;
         answer.blocks.push(AnswerBlock {
             content: AnswerContent::Compaction {

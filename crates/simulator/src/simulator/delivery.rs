@@ -11,7 +11,7 @@ use crate::call::Output;
 use crate::dice::Dice;
 use crate::exchange::Exchange;
 use crate::faults::Fault;
-use crate::limits::{RateLimits, Remaining};
+use crate::limits::{RateLimits, RemainingLimits};
 use crate::stream::{self, Pace};
 use crate::wire::anthropic;
 
@@ -111,7 +111,12 @@ pub(super) fn refused(error: &ApiError, vendor: Vendor, request_id: &str) -> Exc
     }
 }
 
-fn limit_headers(headers: &mut HeaderMap, vendor: Vendor, limits: &RateLimits, left: &Remaining) {
+fn limit_headers(
+    headers: &mut HeaderMap,
+    vendor: Vendor,
+    limits: &RateLimits,
+    left: &RemainingLimits,
+) {
     let whole = |number: f64| number.max(0.0) as u64;
     // Remaining tokens are told in thousands.
     let rounded = |number: f64| (whole(number) + 500) / 1000 * 1000;

@@ -11,7 +11,7 @@ use crate::cache::Breakpoints;
 use crate::call::{Call, Output, Question, ThinkingMode, Turn};
 use crate::persona::{Briefing, Offer, Tool, ToolChoice};
 use crate::prompt::{Lifetime, PartStore, Rendering, digest};
-use crate::reply::{Answer, AnswerContent, Stop};
+use crate::reply::{Answer, AnswerContent, StopReason};
 use crate::stream::Frame;
 
 /// When answers are said to be made, seconds since 1970 UTC: the start of the simulator's clock.
@@ -223,7 +223,7 @@ pub(crate) fn output(call: &Call, turn: Turn) -> Output {
         "role": "assistant", "refusal": null, "annotations": [],
         "content": if text.is_empty() && !calls.is_empty() { Value::Null } else { json!(text) },
     });
-    if answer.stop == Stop::Refusal {
+    if answer.stop == StopReason::Refusal {
         message["refusal"] = json!(text);
         message["content"] = Value::Null;
     }
@@ -255,10 +255,10 @@ fn message(answer: &Answer) -> (String, Vec<Value>) {
     (text, calls)
 }
 
-fn finish_reason(stop: Stop) -> &'static str {
+fn finish_reason(stop: StopReason) -> &'static str {
     match stop {
-        Stop::ToolUse => "tool_calls",
-        Stop::MaxTokens | Stop::WindowExceeded => "length",
+        StopReason::ToolUse => "tool_calls",
+        StopReason::MaxTokens | StopReason::WindowExceeded => "length",
         _ => "stop",
     }
 }
@@ -318,7 +318,7 @@ fn frames(call: &Call, turn: &Turn) -> Vec<Frame> {
         let mut deltas: Vec<Value> = Vec::new();
         match &block.content {
             AnswerContent::Text(text) => {
-                let field = if answer.stop == Stop::Refusal {
+                let field = if answer.stop == StopReason::Refusal {
                     "refusal"
                 } else {
                     "content"

@@ -28,7 +28,7 @@ const STORED_MAX: usize = 10_000;
 
 /// Items of earlier responses, by the id of the response.
 #[derive(Debug, Default)]
-pub(crate) struct Stored(HashMap<String, Arc<Vec<Raw>>>);
+pub(crate) struct StoredItems(HashMap<String, Arc<Vec<Raw>>>);
 
 /// A parsed request.
 pub(crate) struct ParsedCall {
@@ -44,7 +44,7 @@ pub(crate) struct ParsedCall {
 pub(crate) fn read(
     store: &mut PartStore,
     signer: &Signer,
-    stored: &Stored,
+    stored: &StoredItems,
     call: &Call,
     compacts: bool,
 ) -> Result<ParsedCall, ApiError> {
@@ -147,7 +147,7 @@ pub(crate) fn read(
 }
 
 /// The items of the input, behind those of the response that it continues.
-fn items(input: Option<&Raw>, body: &Raw, stored: &Stored) -> Result<Vec<Raw>, ApiError> {
+fn items(input: Option<&Raw>, body: &Raw, stored: &StoredItems) -> Result<Vec<Raw>, ApiError> {
     let mut items: Vec<Raw> = Vec::new();
     if let Some(id) = body.string_field("previous_response_id") {
         let earlier = stored.0.get(&id).ok_or_else(|| {

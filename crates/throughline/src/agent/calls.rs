@@ -17,14 +17,14 @@ use super::approval::{Approval, ApprovalRequest, Decision};
 use super::event::AgentEvent;
 use super::run::{Inner, Progress};
 use super::tool::CallContext;
-use super::tools::{Panicked, Prepared};
+use super::tools::{PreparedCall, ToolPanic};
 use super::turn::Teller;
 
 /// Of what a tool returns, this much is kept in the archive; bytes. Requests have less of it.
 const OUTPUT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// What became of calls.
-pub(super) enum Called {
+pub(super) enum CallResults {
     /// All have results, in the order of the calls.
     Outputs {
         outputs: Vec<ToolOutput>,
@@ -37,7 +37,7 @@ pub(super) enum Called {
 
 /// What is to become of one call.
 enum Plan {
-    Run(Prepared),
+    Run(PreparedCall),
     /// It is not run; the model is told this.
     Tell(String),
     /// The user refused it, and said this to it.
@@ -45,14 +45,14 @@ enum Plan {
 }
 
 /// A call that is to be run.
-struct Queued {
+struct QueuedCall {
     place: usize,
     name: String,
-    prepared: Prepared,
+    prepared: PreparedCall,
 }
 
 /// A call that has ended.
-struct Ended {
+struct FinishedCall {
     place: usize,
     result: Result<String, String>,
     took: Duration,
@@ -63,7 +63,7 @@ pub(super) async fn run(
     calls: Vec<ToolCall>,
     progress: &mut Progress,
     teller: &Teller,
-) -> Called {
+) -> CallResults {
     let mut plans = Vec::with_capacity(calls.len());
     let mut waiting = Vec::new();
     for call in &calls {
@@ -73,7 +73,7 @@ pub(super) async fn run(
         }
     }
     if !waiting.is_empty() {
-        return Called::Waiting(waiting);
+        return CallResults::Waiting(waiting);
     }
 
     let mut outputs: Vec<Option<ToolOutput>> = vec![None; calls.len()];
@@ -82,7 +82,7 @@ pub(super) async fn run(
     for (place, plan) in plans.into_iter().enumerate() {
         let told = match plan {
             Plan::Run(prepared) => {
-                queue.push_back(Queued {
+                queue.push_back(QueuedCall {
                     place,
                     name: calls[place].name.to_string(),
                     prepared,
@@ -96,7 +96,7 @@ pub(super) async fn run(
                 notes::DENIED.to_owned()
             }
         };
-        let ended = Ended {
+        let ended = FinishedCall {
             place,
             result: Err(told),
             took: Duration::ZERO,
@@ -135,7 +135,7 @@ pub(super) async fn run(
     let outputs = outputs.into_iter().zip(&calls).map(|(output, call)| {
         output.unwrap_or_else(|| output_of(call, Err(failed_inside(&call.name))))
     });
-    Called::Outputs {
+    CallResults::Outputs {
         outputs: outputs.collect(),
         said,
     }
@@ -206,21 +206,21 @@ fn in_its_name(name: &str, error: &str) -> String {
     }
 }
 
-async fn one(queued: Queued, context: CallContext, limit: Duration) -> Ended {
+async fn one(queued: QueuedCall, context: CallContext, limit: Duration) -> FinishedCall {
     let began = Instant::now();
     let _cancel = context.cancelled.clone().drop_guard();
     let call = (queued.prepared.run)(context);
     let result = match tokio::time::timeout(limit, call).await {
         Ok(Ok(Ok(text))) => Ok(text),
         Ok(Ok(Err(error))) => Err(in_its_name(&queued.name, error.message())),
-        Ok(Err(Panicked)) => Err(failed_inside(&queued.name)),
+        Ok(Err(ToolPanic)) => Err(failed_inside(&queued.name)),
         Err(_) => Err(format!(
             "The call was stopped after {} s, which is as long as it may take. Some of what it does may have been done. \
              Ask for less at a time.",
             limit.as_secs_f64()
         )),
     };
-    Ended {
+    FinishedCall {
         place: queued.place,
         result,
         took: began.elapsed(),
@@ -228,7 +228,7 @@ async fn one(queued: Queued, context: CallContext, limit: Duration) -> Ended {
 }
 
 async fn end(
-    ended: Ended,
+    ended: FinishedCall,
     calls: &[ToolCall],
     outputs: &mut [Option<ToolOutput>],
     teller: &Teller,

@@ -8,7 +8,7 @@ use throughline_transcript::message::ToolCall;
 use throughline_transcript::request::message::ToolOutput;
 
 use crate::error::{SendError, SessionError};
-use crate::session::Answer;
+use crate::session::TurnAnswer;
 
 /// Something that happens in a turn.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub enum AgentEvent {
     /// The request was too large for the provider, and is made again from a memory. What came of this answer is void.
     Compacted,
     /// An answer of the model is complete and stored. Calls in it come next, if there are any.
-    Answered(Box<Answer>),
+    Answered(Box<TurnAnswer>),
     /// The approver is asked whether a call may be run.
     ApprovalAsked {
         /// The call.
@@ -42,22 +42,22 @@ pub enum AgentEvent {
         took: Duration,
     },
     /// The turn is over. The last event.
-    Done(Box<Outcome>),
+    Done(Box<AgentOutcome>),
 }
 
 /// How a turn has ended.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Outcome {
+pub enum AgentOutcome {
     /// The model has said what it wanted to say.
-    Done(Answer),
+    Done(TurnAnswer),
     /// The last answer is cut off: the limit of an answer was reached, or the window was full. What there is of it is
     /// stored; a message that says so has the model go on.
-    CutOff(Answer),
+    CutOff(TurnAnswer),
     /// The model, or a filter, declined. The same again would be declined again.
     Declined {
         /// What was said.
-        answer: Answer,
+        answer: TurnAnswer,
         /// What for, where that is told.
         category: Option<String>,
     },
@@ -77,7 +77,7 @@ pub enum Outcome {
     },
 }
 
-impl Outcome {
+impl AgentOutcome {
     /// What the model said last, or, where it said nothing, a sentence that says why. Never empty.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
@@ -106,7 +106,7 @@ impl Outcome {
 
     /// The last answer of the model; none where its calls of tools are still open.
     #[must_use]
-    pub fn answer(&self) -> Option<&Answer> {
+    pub fn answer(&self) -> Option<&TurnAnswer> {
         match self {
             Self::Done(answer) | Self::CutOff(answer) | Self::Declined { answer, .. } => {
                 Some(answer)

@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use throughline_memory::notes;
-use throughline_providers::stop::Stop;
+use throughline_providers::stop::StopReason;
 use throughline_transcript::message::ToolCall;
 use throughline_transcript::request::message::ToolOutput;
 use tokio::sync::Mutex;
 
 use super::Agent;
 use super::approval::Approver;
-use super::calls::{self, Called};
-use super::event::{AgentError, AgentEvent, Outcome};
+use super::calls::{self, CallResults};
+use super::event::{AgentError, AgentEvent, AgentOutcome};
 use super::tools::Tools;
 use super::turn::Teller;
 use crate::error::SendError;
-use crate::session::{Answer, Session, TurnEvent, UserInput};
+use crate::session::{Session, TurnAnswer, TurnEvent, UserInput};
 
 /// After so many answers in a row that are cut off in the middle of a call, the turn ends.
 const CUT_ANSWERS_MAX: usize = 3;
@@ -84,13 +84,13 @@ impl Inner {
         self: Arc<Self>,
         input: UserInput,
         teller: Teller,
-    ) -> Result<Outcome, AgentError> {
+    ) -> Result<AgentOutcome, AgentError> {
         let mut progress = self.progress.try_lock().map_err(|_| AgentError::Busy)?;
         let input = self.behind_open_calls(input, &progress).await?;
         self.work(Next::Ask(input), &mut progress, &teller).await
     }
 
-    pub(super) async fn go_on(self: Arc<Self>, teller: Teller) -> Result<Outcome, AgentError> {
+    pub(super) async fn go_on(self: Arc<Self>, teller: Teller) -> Result<AgentOutcome, AgentError> {
         let mut progress = self.progress.try_lock().map_err(|_| AgentError::Busy)?;
         let calls = self.session.open_calls().await?;
         let first = if calls.is_empty() {
@@ -140,7 +140,7 @@ impl Inner {
         mut next: Next,
         progress: &mut Progress,
         teller: &Teller,
-    ) -> Result<Outcome, AgentError> {
+    ) -> Result<AgentOutcome, AgentError> {
         let mut steps = 0;
         let mut cut_answers = 0;
         loop {
@@ -156,15 +156,15 @@ impl Inner {
                 }
                 Next::Run { calls, note } => {
                     match calls::run(self, calls, progress, teller).await {
-                        Called::Outputs { outputs, said } => {
+                        CallResults::Outputs { outputs, said } => {
                             let text: Vec<String> = said.into_iter().chain(note).collect();
                             Next::Ask(UserInput::ToolOutputs {
                                 outputs,
                                 text: (!text.is_empty()).then(|| text.join("\n\n")),
                             })
                         }
-                        Called::Waiting(calls) => {
-                            return Ok(Outcome::WaitsForApproval { calls });
+                        CallResults::Waiting(calls) => {
+                            return Ok(AgentOutcome::WaitsForApproval { calls });
                         }
                     }
                 }
@@ -178,7 +178,7 @@ impl Inner {
         input: UserInput,
         progress: &mut Progress,
         teller: &Teller,
-    ) -> Result<Answer, AgentError> {
+    ) -> Result<TurnAnswer, AgentError> {
         let mut turn = self.session.send(input).await?;
         while let Some(event) = turn.next().await {
             match event? {
@@ -198,29 +198,29 @@ impl Inner {
     /// What follows from an answer.
     fn after(
         &self,
-        answer: Answer,
+        answer: TurnAnswer,
         steps: usize,
         cut_answers: usize,
-    ) -> ControlFlow<Outcome, Next> {
-        if let Some(Stop::Refusal { category }) = answer.stop() {
+    ) -> ControlFlow<AgentOutcome, Next> {
+        if let Some(StopReason::Refusal { category }) = answer.stop() {
             let category = category.clone();
-            return ControlFlow::Break(Outcome::Declined { answer, category });
+            return ControlFlow::Break(AgentOutcome::Declined { answer, category });
         }
         let calls = answer.tool_calls();
         let is_cut = is_cut(&answer);
         let wants_more = !calls.is_empty()
             || answer.reply.cut_calls > 0
-            || answer.stop() == Some(&Stop::WindowExceeded)
+            || answer.stop() == Some(&StopReason::WindowExceeded)
             // It was cut off in what is not shown: thinking, or the beginning of a call.
             || (is_cut && answer.text().trim().is_empty());
         if cut_answers >= CUT_ANSWERS_MAX || (is_cut && !wants_more) {
-            return ControlFlow::Break(Outcome::CutOff(answer));
+            return ControlFlow::Break(AgentOutcome::CutOff(answer));
         }
         if !wants_more {
-            return ControlFlow::Break(Outcome::Done(answer));
+            return ControlFlow::Break(AgentOutcome::Done(answer));
         }
         if steps >= self.limits.steps_max {
-            return ControlFlow::Break(Outcome::StepLimit { steps, calls });
+            return ControlFlow::Break(AgentOutcome::StepLimit { steps, calls });
         }
         let note = is_cut.then(|| notes::CUT_OFF.to_owned());
         ControlFlow::Continue(match (calls.is_empty(), note) {
@@ -231,7 +231,10 @@ impl Inner {
 }
 
 /// Whether something of the answer is missing at its end.
-fn is_cut(answer: &Answer) -> bool {
+fn is_cut(answer: &TurnAnswer) -> bool {
     answer.reply.cut_calls > 0
-        || matches!(answer.stop(), Some(Stop::MaxTokens | Stop::WindowExceeded))
+        || matches!(
+            answer.stop(),
+            Some(StopReason::MaxTokens | StopReason::WindowExceeded)
+        )
 }

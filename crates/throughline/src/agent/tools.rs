@@ -91,22 +91,22 @@ pub(super) trait AnyTool: Send + Sync {
     fn description(&self) -> &str;
     fn schema(&self) -> Value;
     /// Reads the input of a call; what is wrong with it if it cannot be read.
-    fn prepare(self: Arc<Self>, input: &ToolInput) -> Result<Prepared, String>;
+    fn prepare(self: Arc<Self>, input: &ToolInput) -> Result<PreparedCall, String>;
 }
 
 /// A call whose input was read.
-pub(super) struct Prepared {
+pub(super) struct PreparedCall {
     pub(super) approval: Approval,
     pub(super) timeout: Option<Duration>,
-    pub(super) run: Box<dyn FnOnce(CallContext) -> Running + Send>,
+    pub(super) run: Box<dyn FnOnce(CallContext) -> RunningCall + Send>,
 }
 
 /// A call that runs. An error of the inner kind is the tool's; the outer one says that it panicked.
-pub(super) type Running = BoxFuture<'static, Result<Result<String, ToolError>, Panicked>>;
+pub(super) type RunningCall = BoxFuture<'static, Result<Result<String, ToolError>, ToolPanic>>;
 
 /// A tool failed inside.
 #[derive(Debug)]
-pub(super) struct Panicked;
+pub(super) struct ToolPanic;
 
 impl<T: Tool> AnyTool for T {
     fn name(&self) -> &str {
@@ -129,7 +129,7 @@ impl<T: Tool> AnyTool for T {
         schema
     }
 
-    fn prepare(self: Arc<Self>, input: &ToolInput) -> Result<Prepared, String> {
+    fn prepare(self: Arc<Self>, input: &ToolInput) -> Result<PreparedCall, String> {
         let text = match input {
             ToolInput::Json(raw) => raw.as_str().to_owned(),
             ToolInput::Text(text) => text.decode().into_owned(),
@@ -144,7 +144,7 @@ impl<T: Tool> AnyTool for T {
                 _ => format!("{path}: {}", error.into_inner()),
             }
         })?;
-        Ok(Prepared {
+        Ok(PreparedCall {
             approval: self.approval(&input),
             timeout: self.timeout(&input),
             run: Box::new(move |context| {
@@ -152,7 +152,7 @@ impl<T: Tool> AnyTool for T {
                     AssertUnwindSafe(self.call(input, context))
                         .catch_unwind()
                         .await
-                        .map_err(|_| Panicked)
+                        .map_err(|_| ToolPanic)
                 }
                 .boxed()
             }),

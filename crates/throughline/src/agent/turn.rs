@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use futures_util::future::BoxFuture;
 use futures_util::{Stream, StreamExt};
 
-use super::event::{AgentError, AgentEvent, Outcome};
+use super::event::{AgentError, AgentEvent, AgentOutcome};
 
 /// Everything that happens until the model has said what it wanted to say, as it happens. Dropping it cancels the answer
 /// that comes and the calls that run; what is open then, [`Agent::go_on`](super::Agent::go_on) takes up.
@@ -17,14 +17,14 @@ use super::event::{AgentError, AgentEvent, Outcome};
 /// all events before that have been taken.
 #[must_use = "a turn does nothing unless it is polled"]
 pub struct AgentTurn {
-    work: Option<BoxFuture<'static, Result<Outcome, AgentError>>>,
+    work: Option<BoxFuture<'static, Result<AgentOutcome, AgentError>>>,
     teller: Teller,
 }
 
 impl AgentTurn {
     pub(super) fn new<W>(work: impl FnOnce(Teller) -> W) -> Self
     where
-        W: Future<Output = Result<Outcome, AgentError>> + Send + 'static,
+        W: Future<Output = Result<AgentOutcome, AgentError>> + Send + 'static,
     {
         let teller = Teller::default();
         Self {
@@ -37,7 +37,7 @@ impl AgentTurn {
     ///
     /// # Errors
     /// If the turn broke off.
-    pub async fn outcome(mut self) -> Result<Outcome, AgentError> {
+    pub async fn outcome(mut self) -> Result<AgentOutcome, AgentError> {
         while let Some(event) = self.next().await {
             if let AgentEvent::Done(outcome) = event? {
                 return Ok(*outcome);

@@ -10,7 +10,7 @@ use throughline_memory::summarise::{
     Request, Step, Stop, Style,
 };
 use throughline_providers::client::{CallOptions, Client, Delivery};
-use throughline_providers::error::{CallError, ErrorKind};
+use throughline_providers::error::{CallError, CallErrorKind};
 use throughline_providers::reply::Reply;
 use throughline_providers::stop;
 use throughline_transcript::catalogue::Catalogue;
@@ -23,13 +23,13 @@ use throughline_transcript::tokens::Counter;
 use throughline_transcript::usage::Usage;
 use tokio_util::sync::CancellationToken;
 
-use super::{Body, Compacted, Compactor, LiveRequest};
+use super::{Body, Compactor, CompactorResult, LiveRequest};
 
 /// Has a model make memories.
 #[derive(Clone, Debug)]
 pub struct ModelCompactor {
-    main: Asked,
-    fallback: Option<Asked>,
+    main: ModelEndpoint,
+    fallback: Option<ModelEndpoint>,
     styling: Styling,
     form: Form,
     prompts: Prompts,
@@ -42,7 +42,7 @@ pub struct ModelCompactor {
 
 /// A model and who answers for it.
 #[derive(Clone, Debug)]
-struct Asked {
+struct ModelEndpoint {
     client: Client,
     model: String,
 }
@@ -70,7 +70,7 @@ impl ModelCompactor {
     #[must_use]
     pub fn new(client: Client, model: impl Into<String>) -> Self {
         Self {
-            main: Asked {
+            main: ModelEndpoint {
                 client,
                 model: model.into(),
             },
@@ -89,7 +89,7 @@ impl ModelCompactor {
     /// Another model, for when the first fails.
     #[must_use]
     pub fn fallback(mut self, client: Client, model: impl Into<String>) -> Self {
-        self.fallback = Some(Asked {
+        self.fallback = Some(ModelEndpoint {
             client,
             model: model.into(),
         });
@@ -218,7 +218,7 @@ impl ModelCompactor {
         }
     }
 
-    fn asked(&self, slot: ModelSlot) -> &Asked {
+    fn asked(&self, slot: ModelSlot) -> &ModelEndpoint {
         match (slot, &self.fallback) {
             (ModelSlot::Fallback, Some(fallback)) => fallback,
             _ => &self.main,
@@ -318,7 +318,7 @@ impl Compactor for ModelCompactor {
         order: UpdateOrder,
         live: LiveRequest,
         stop: CancellationToken,
-    ) -> Compacted {
+    ) -> CompactorResult {
         let style = self.style(&order, &live);
         let window = self.window_tokens(&live);
         let mut limits = Limits::new(order.order.tokens_max as usize, window as usize);
@@ -365,7 +365,7 @@ impl Compactor for ModelCompactor {
             }
         }
         let Some(outcome) = job.into_outcome() else {
-            return Compacted {
+            return CompactorResult {
                 result: Err(UpdateFailure {
                     class: UpdateFailureClass::Unfinished,
                     message: "the job ended without a memory".to_owned(),
@@ -390,7 +390,7 @@ impl Compactor for ModelCompactor {
                 retry_after_ms,
             }),
         };
-        Compacted {
+        CompactorResult {
             result,
             calls,
             findings: outcome.findings,
@@ -410,10 +410,12 @@ fn answer(reply: &Reply) -> Answer {
     Answer {
         text: reply.text(),
         stop: match &reply.stop {
-            Some(stop::Stop::EndTurn | stop::Stop::StopSequence) => Stop::Finished,
-            Some(stop::Stop::MaxTokens | stop::Stop::WindowExceeded) | None => Stop::Truncated,
-            Some(stop::Stop::Refusal { .. }) => Stop::Refused,
-            Some(stop::Stop::ToolUse) => Stop::ToolUse,
+            Some(stop::StopReason::EndTurn | stop::StopReason::StopSequence) => Stop::Finished,
+            Some(stop::StopReason::MaxTokens | stop::StopReason::WindowExceeded) | None => {
+                Stop::Truncated
+            }
+            Some(stop::StopReason::Refusal { .. }) => Stop::Refused,
+            Some(stop::StopReason::ToolUse) => Stop::ToolUse,
             Some(other) => Stop::Other(format!("{other:?}")),
         },
         has_tool_call,
@@ -423,9 +425,11 @@ fn answer(reply: &Reply) -> Answer {
 
 fn failure(error: &CallError) -> CallFailure {
     let class = match error.kind() {
-        ErrorKind::ContextOverflow { .. } | ErrorKind::BodyTooLarge => FailureClass::Overflow,
-        ErrorKind::Cancelled => FailureClass::Cancelled,
-        ErrorKind::FixConfiguration => FailureClass::Denied,
+        CallErrorKind::ContextOverflow { .. } | CallErrorKind::BodyTooLarge => {
+            FailureClass::Overflow
+        }
+        CallErrorKind::Cancelled => FailureClass::Cancelled,
+        CallErrorKind::FixConfiguration => FailureClass::Denied,
         _ => FailureClass::of(error.class).unwrap_or(FailureClass::Connection),
     };
     CallFailure {

@@ -12,8 +12,8 @@ use super::{Core, Effect, Effects};
 
 impl Core {
     /// The answer to the last request is complete, and its messages are appended.
-    pub fn answered(&mut self, now: Time, reply: &Reply) -> Effects {
-        let mut effects = self.billed(now, reply);
+    pub fn record_answer(&mut self, now: Time, reply: &Reply) -> Effects {
+        let mut effects = self.record_usage(now, reply);
         // A front end that only observes has sent another request than the engine planned.
         let is_planned = self.options.is_rewriting;
         let context = reply
@@ -24,12 +24,12 @@ impl Core {
         if reply.stop.as_ref().map(|stop| stop.next()) == Some(Next::Compact) {
             self.feed(now, Input::Overflowed { window: None }, &mut effects);
         }
-        self.is_kept_changed = true;
+        self.is_row_changed = true;
         effects
     }
 
     /// An answer is complete that is not the one to the last request: a later request brings its messages along.
-    pub fn billed(&mut self, now: Time, reply: &Reply) -> Effects {
+    pub fn record_usage(&mut self, now: Time, reply: &Reply) -> Effects {
         let Some(usage) = reply.usage else {
             return Effects::default();
         };
@@ -39,7 +39,7 @@ impl Core {
     }
 
     /// An answer broke off, and this came of it.
-    pub fn broke_off(&mut self, now: Time, partial: &Reply) -> Effects {
+    pub fn record_partial(&mut self, now: Time, partial: &Reply) -> Effects {
         match partial.usage {
             Some(usage) => self.spend(now, Purpose::Main, None, &usage.billed, None),
             None => Effects::default(),

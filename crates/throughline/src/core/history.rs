@@ -9,14 +9,14 @@ use throughline_store::{
 use throughline_transcript::digest::{Chain, Digest};
 
 use super::rows::{adoption_change, message_of, snapshot, version_of};
-use super::{Core, Effects, KeptAdoption};
+use super::{AdoptionRow, Core, Effects, PinRow, SavingsRow};
 use crate::error::OpenError;
 
 /// The swap that an undo takes back, and what it has to read for that.
 #[derive(Clone, Debug)]
 pub struct UndoPlan {
     epoch: u64,
-    before: KeptAdoption,
+    before: AdoptionRow,
     covered: u64,
     /// Whether the engine does not know what was before.
     is_read: bool,
@@ -80,7 +80,7 @@ impl UndoPlan {
     }
 }
 
-impl KeptAdoption {
+impl AdoptionRow {
     /// What the requests of a restored session are made with.
     pub(super) fn present(snapshot: &throughline_engine::Snapshot) -> Self {
         Self {
@@ -103,7 +103,7 @@ impl Core {
     /// # Errors
     /// [`UndoError::NothingToUndo`].
     pub fn undo_plan(&self) -> Result<UndoPlan, UndoError> {
-        let before = self.kept.before.last().copied();
+        let before = self.row.before.last().copied();
         let status = self.engine.status();
         Ok(UndoPlan {
             epoch: status.epoch,
@@ -124,7 +124,7 @@ impl Core {
         plan: &UndoPlan,
         read: Option<PreviousEpoch>,
     ) -> Result<Effects, UndoError> {
-        if self.engine.status().epoch != plan.epoch || self.kept.before.last() != Some(&plan.before)
+        if self.engine.status().epoch != plan.epoch || self.row.before.last() != Some(&plan.before)
         {
             return Err(UndoError::Changed);
         }
@@ -135,8 +135,8 @@ impl Core {
         if !self.engine.can_undo() {
             return Err(UndoError::NothingToUndo);
         }
-        self.kept.before.pop();
-        self.present = KeptAdoption {
+        self.row.before.pop();
+        self.present = AdoptionRow {
             removed_tokens: 0,
             ..plan.before
         };
@@ -145,8 +145,8 @@ impl Core {
             .saturating_sub(plan.before.removed_tokens);
         self.feed(now, Input::Undo, &mut effects);
         // The memory that was not wanted is not swapped in after a restart either.
-        self.kept.undone_versions = u64::from(self.engine.newest_version());
-        self.is_kept_changed = true;
+        self.row.undone_versions = u64::from(self.engine.newest_version());
+        self.is_row_changed = true;
         Ok(effects)
     }
 
@@ -161,10 +161,10 @@ impl Core {
     pub fn clear(&mut self, now: Time) -> Effects {
         self.changes.push(Change::Truncate { to_count: 0 }.into());
         let effects = self.handle(now, Input::Cleared);
-        self.kept.cleared_versions = u64::from(self.engine.newest_version());
-        self.kept.before.clear();
+        self.row.cleared_versions = u64::from(self.engine.newest_version());
+        self.row.before.clear();
         self.removed_tokens = 0;
-        self.is_kept_changed = true;
+        self.is_row_changed = true;
         effects
     }
 
@@ -199,15 +199,15 @@ impl Core {
     /// What of it cannot be read.
     pub fn reload(&mut self, loaded: &Loaded) -> Result<(), String> {
         let settings = self.engine.settings().clone();
-        self.kept.pins = self.engine.pins().iter().map(Into::into).collect();
-        self.kept.ratio_permille = self.engine.ratio_permille();
-        self.kept.savings = Some(self.engine.savings().into());
-        let snapshot = snapshot(loaded, &[], &self.kept, &settings)?;
+        self.row.pins = self.engine.pins().iter().cloned().map(PinRow).collect();
+        self.row.ratio_permille = self.engine.ratio_permille();
+        self.row.savings = Some(SavingsRow(self.engine.savings()));
+        let snapshot = snapshot(loaded, &[], &self.row, &settings)?;
         self.stop();
-        self.present = KeptAdoption::present(&snapshot);
+        self.present = AdoptionRow::present(&snapshot);
         self.epoch = loaded.counts.epoch;
         // What the swaps since then took out of the requests is gone.
-        let swaps = &self.kept.before;
+        let swaps = &self.row.before;
         let since = swaps
             .iter()
             .position(|before| before.version == self.present.version);
@@ -215,9 +215,9 @@ impl Core {
             swaps[since..].iter().map(|swap| swap.removed_tokens).sum()
         });
         self.removed_tokens = self.removed_tokens.saturating_sub(removed);
-        self.kept.before.clear();
+        self.row.before.clear();
         self.engine = Engine::restore(settings, snapshot);
-        self.is_kept_changed = true;
+        self.is_row_changed = true;
         Ok(())
     }
 }

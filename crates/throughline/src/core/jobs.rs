@@ -17,7 +17,7 @@ use throughline_transcript::tokens::Counter;
 use tokio_util::sync::CancellationToken;
 
 use super::{Core, Effects};
-use crate::compactor::{Compacted, Compactor, LiveRequest};
+use crate::compactor::{Compactor, CompactorResult, LiveRequest};
 use crate::event::SessionEvent;
 
 /// Makes a draft of an order.
@@ -93,7 +93,7 @@ pub struct UpdateJob {
 #[derive(Debug)]
 pub struct FinishedUpdate {
     ticket: Ticket,
-    result: Result<Compacted, UpdateFailure>,
+    result: Result<CompactorResult, UpdateFailure>,
 }
 
 impl UpdateJob {
@@ -114,11 +114,11 @@ impl UpdateJob {
     }
 
     /// Has the memory made. `then` sees it before the core does.
-    pub async fn run<F: Future<Output = Compacted>>(
+    pub async fn run<F: Future<Output = CompactorResult>>(
         self,
         compactor: Arc<dyn Compactor>,
         live: LiveRequest,
-        then: impl FnOnce(Compacted) -> F,
+        then: impl FnOnce(CompactorResult) -> F,
     ) -> FinishedUpdate {
         let ticket = self.order.order.ticket;
         let making = async { then(compactor.compact(self.order, live, self.stop).await).await };
@@ -148,7 +148,7 @@ impl FinishedUpdate {
     ///
     /// # Errors
     /// If there was none, or it panicked.
-    pub fn compacted(&self) -> Result<&Compacted, &UpdateFailure> {
+    pub fn compacted(&self) -> Result<&CompactorResult, &UpdateFailure> {
         self.result.as_ref()
     }
 }
@@ -198,7 +198,7 @@ impl Core {
     }
 }
 
-fn checked(compacted: &Compacted) -> SessionEvent {
+fn checked(compacted: &CompactorResult) -> SessionEvent {
     let count = |is: fn(&Finding) -> bool| {
         let findings = compacted.findings.iter();
         findings.filter(|finding| is(finding)).count()

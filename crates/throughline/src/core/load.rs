@@ -12,7 +12,7 @@ use throughline_transcript::request::limit_names;
 use throughline_transcript::wire::Wire;
 
 use super::rows::{quoted_range, snapshot};
-use super::{Core, Effects, Kept, KeptAdoption, Options};
+use super::{AdoptionRow, Core, CoreOptions, Effects, SessionRow};
 use crate::costs::{Costs, Spent};
 use crate::error::OpenError;
 
@@ -23,7 +23,7 @@ pub struct StoredSession {
     /// The session, its memory and its tail.
     pub loaded: Loaded,
     /// What is kept of it besides messages and memories.
-    pub kept: Kept,
+    pub row: SessionRow,
     /// Its format.
     pub wire: Wire,
     quoted: Vec<StoredMessage>,
@@ -49,7 +49,7 @@ impl StoredSession {
             .into_iter()
             .find(|wire| wire.name() == loaded.session.wire)
             .ok_or_else(|| corrupt(format!("the format {}", loaded.session.wire)))?;
-        let kept = Kept::read(&loaded.settings)
+        let row = SessionRow::read(&loaded.settings)
             .map_err(|error| corrupt(format!("the settings: {error}")))?;
         let quoted = match quoted_range(&loaded) {
             Some(range) => store.messages(id, range).await?,
@@ -58,7 +58,7 @@ impl StoredSession {
         Ok(Self {
             writer,
             loaded,
-            kept,
+            row,
             wire,
             quoted,
         })
@@ -79,7 +79,7 @@ impl StoredSession {
         names.find_map(|name| head.field(name)?.as_u64())
     }
 
-    /// The settings of the session ([`Kept::settings`]). `unknown_window` is the window of a model that the catalogue
+    /// The settings of the session ([`SessionRow::settings`]). `unknown_window` is the window of a model that the catalogue
     /// does not have, tokens.
     #[must_use]
     pub fn settings(
@@ -94,7 +94,7 @@ impl StoredSession {
             unknown_window,
             answer_tokens: self.answer_tokens(),
         };
-        self.kept.settings(basis.settings(), opener)
+        self.row.settings(basis.settings(), opener)
     }
 
     /// The core of the session, and the right to write it.
@@ -104,19 +104,19 @@ impl StoredSession {
     pub fn restore(
         self,
         settings: CompactionSettings,
-        options: Options,
+        options: CoreOptions,
     ) -> Result<(Core, Box<dyn Writer>), OpenError> {
         let snapshot =
-            snapshot(&self.loaded, &self.quoted, &self.kept, &settings).map_err(|what| {
+            snapshot(&self.loaded, &self.quoted, &self.row, &settings).map_err(|what| {
                 OpenError::Corrupt {
                     id: self.loaded.session.id.to_string(),
                     what,
                 }
             })?;
-        let present = KeptAdoption::present(&snapshot);
+        let present = AdoptionRow::present(&snapshot);
         let engine = Engine::restore(settings, snapshot);
         let model = self.loaded.session.model;
-        let mut core = Core::of(engine, self.kept, model, options);
+        let mut core = Core::of(engine, self.row, model, options);
         core.present = present;
         core.epoch = self.loaded.counts.epoch;
         core.costs = Costs {
@@ -211,7 +211,7 @@ impl Core {
     /// The session is a fork, and its messages are appended: it gets the rest of what its parent leaves it.
     pub fn inherit(&mut self, now: Time, heritage: Heritage) -> Effects {
         let mut effects = Effects::default();
-        self.is_kept_changed = true;
+        self.is_row_changed = true;
         if let Some(memory) = heritage.memory {
             self.feed(now, Input::Given(Box::new(memory)), &mut effects);
         }

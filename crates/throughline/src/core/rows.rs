@@ -22,7 +22,7 @@ use throughline_transcript::tokens::Counter;
 use throughline_transcript::usage::Usage;
 use throughline_transcript::wire::Wire;
 
-use super::Kept;
+use super::SessionRow;
 
 /// The part of a message that can be searched, bytes.
 const SEARCHED_BYTES_MAX: usize = 64 * 1024;
@@ -320,7 +320,7 @@ pub(super) fn usage_change(
 pub(super) fn snapshot(
     loaded: &Loaded,
     quoted: &[StoredMessage],
-    kept: &Kept,
+    session: &SessionRow,
     settings: &CompactionSettings,
 ) -> Result<Snapshot, String> {
     let state = match &loaded.adoption {
@@ -349,7 +349,7 @@ pub(super) fn snapshot(
         .collect::<Result<_, _>>()?;
     // A version that was undone is not swapped in again.
     let newer = loaded.newer_memory.as_ref();
-    let ready = newer.filter(|row| row.version > kept.undone_versions);
+    let ready = newer.filter(|row| row.version > session.undone_versions);
     Ok(Snapshot {
         adoption,
         version: loaded.memory.as_ref().map(version).transpose()?,
@@ -361,9 +361,9 @@ pub(super) fn snapshot(
         ready: ready.map(version).transpose()?,
         number: u32::try_from(loaded.counts.memory_version).unwrap_or(u32::MAX),
         last_request_at: Some(Time::from_ms(loaded.session.updated_ms)),
-        pins: kept.pins.iter().map(Into::into).collect(),
-        ratio_permille: kept.ratio_permille,
-        savings: kept.savings.map(Into::into),
+        pins: session.pins.iter().map(|row| row.0.clone()).collect(),
+        ratio_permille: session.ratio_permille,
+        savings: session.savings.map(|row| row.0),
     })
 }
 

@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use throughline_engine::{
-    CompactionSettings, Economy, EconomyRule, Fallback, Mark, Mode, Spending, Step, Triggers,
+    CompactionSettings, Economy, EconomyRule, Fallback, Mark, Mode, Spending, Triggers, UpdateStep,
 };
 use throughline_transcript::catalogue::TokenizerFamily;
 use throughline_transcript::tokens::Counter;
@@ -29,7 +29,7 @@ struct SettingsRow {
     #[serde(with = "MarkRow")]
     threshold: Mark,
     #[serde(with = "StepRow")]
-    step: Step,
+    step: UpdateStep,
     #[serde(with = "TriggersRow")]
     triggers: Triggers,
     #[serde(with = "MarkRow")]
@@ -64,7 +64,7 @@ enum MarkRow {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Step")]
+#[serde(remote = "UpdateStep")]
 struct StepRow {
     tokens: Option<u64>,
     tool_calls: Option<u32>,

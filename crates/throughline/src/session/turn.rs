@@ -7,9 +7,9 @@ use std::task::{Context, Poll};
 use bytestring::ByteString;
 use futures_util::{Stream, StreamExt as _};
 use throughline_providers::client::{CallOptions, Client, Delivery};
-use throughline_providers::error::{CallError, ErrorKind};
+use throughline_providers::error::{CallError, CallErrorKind};
 use throughline_providers::reply::{Event, Reply};
-use throughline_providers::stop::{Next, Stop};
+use throughline_providers::stop::{Next, StopReason};
 use throughline_transcript::body::read_message;
 use throughline_transcript::message::ToolCall;
 use tokio::sync::{mpsc, oneshot};
@@ -69,19 +69,19 @@ pub enum TurnEvent {
     /// The request was too large for the provider, and is made again from a memory. What came before is void.
     Compacted,
     /// The answer is complete and stored. The last event.
-    Done(Box<Answer>),
+    Done(Box<TurnAnswer>),
 }
 
 /// A complete answer.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct TurnAnswer {
     /// What came; the last one, if the provider has paused in between.
     pub reply: Reply,
     /// Everything visible that was said, pauses or not.
     text: String,
 }
 
-impl Answer {
+impl TurnAnswer {
     /// The visible text.
     #[must_use]
     pub fn text(&self) -> &str {
@@ -90,7 +90,7 @@ impl Answer {
 
     /// Why the model stopped.
     #[must_use]
-    pub fn stop(&self) -> Option<&Stop> {
+    pub fn stop(&self) -> Option<&StopReason> {
         self.reply.stop.as_ref()
     }
 
@@ -134,7 +134,7 @@ impl Turn {
     ///
     /// # Errors
     /// If it broke off.
-    pub async fn answer(mut self) -> Result<Answer, SendError> {
+    pub async fn answer(mut self) -> Result<TurnAnswer, SendError> {
         while let Some(event) = self.next().await {
             if let TurnEvent::Done(answer) = event? {
                 return Ok(*answer);
@@ -172,7 +172,7 @@ impl Runner {
         self.tell(result.map(Box::new).map(TurnEvent::Done)).await;
     }
 
-    async fn turn(&self, mut body: ByteString) -> Result<Answer, SendError> {
+    async fn turn(&self, mut body: ByteString) -> Result<TurnAnswer, SendError> {
         let mut text = String::new();
         let mut pauses = 0;
         let mut has_shrunk = false;
@@ -181,8 +181,8 @@ impl Runner {
                 Ok(reply) => reply,
                 Err(error) => {
                     let window = match error.kind() {
-                        ErrorKind::ContextOverflow { window } => window,
-                        ErrorKind::BodyTooLarge => None,
+                        CallErrorKind::ContextOverflow { window } => window,
+                        CallErrorKind::BodyTooLarge => None,
                         _ => return Err(SendError::Call(Arc::new(error))),
                     };
                     if has_shrunk {
@@ -199,13 +199,13 @@ impl Runner {
             self.command(Command::Reply(self.number, Box::new(reply.clone()), sender))
                 .await?;
             stored.await.map_err(|_| SendError::Closed)??;
-            let next = reply.stop.as_ref().map(Stop::next);
+            let next = reply.stop.as_ref().map(StopReason::next);
             if next == Some(Next::ResendUnchanged) && pauses < PAUSES_MAX {
                 pauses += 1;
                 body = self.again(Again::Paused).await?;
                 continue;
             }
-            return Ok(Answer { reply, text });
+            return Ok(TurnAnswer { reply, text });
         }
     }
 

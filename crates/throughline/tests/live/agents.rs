@@ -9,12 +9,12 @@ use futures_util::StreamExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use throughline::agent::{
-    Agent, AgentBuilder, AgentError, AgentEvent, Approval, ApprovalRequest, Approver, CallContext,
-    Decision, Outcome, Tool, ToolError, Tools,
+    Agent, AgentBuilder, AgentError, AgentEvent, AgentOutcome, Approval, ApprovalRequest, Approver,
+    CallContext, Decision, Tool, ToolError, Tools,
 };
 use throughline::{Session, SessionBuilder, schemars};
 use throughline_memory::document::Origin;
-use throughline_simulator::{Options, Reply, ReplyPart, Stop};
+use throughline_simulator::{Options, Reply, ReplyPart, StopReason};
 use throughline_store::MemoryStore;
 use throughline_transcript::json::Raw;
 use throughline_transcript::wire::Wire;
@@ -189,7 +189,7 @@ async fn what_goes_wrong_with_a_call_is_told_with_what_can_be_done() {
     world.provider.script(wrong);
     world.provider.script(Reply::text("I see."));
     let outcome = agent.ask("Work.").await.unwrap();
-    assert!(matches!(outcome, Outcome::Done(_)));
+    assert!(matches!(outcome, AgentOutcome::Done(_)));
     let told = told(&world);
     for expected in [
         "The tool work failed inside",
@@ -289,7 +289,7 @@ async fn a_decision_can_come_later_and_after_a_restart() {
         "{}",
         outcome.text()
     );
-    let Outcome::WaitsForApproval { calls } = outcome else {
+    let AgentOutcome::WaitsForApproval { calls } = outcome else {
         panic!("{outcome:?}");
     };
     assert_eq!(calls.len(), 2);
@@ -377,7 +377,7 @@ async fn a_turn_ends_at_its_limit_of_steps_and_can_be_gone_on_with() {
     }
     let outcome = agent.ask("Work.").await.unwrap();
     assert!(
-        matches!(&outcome, Outcome::StepLimit { steps: 3, calls } if calls.len() == 1),
+        matches!(&outcome, AgentOutcome::StepLimit { steps: 3, calls } if calls.len() == 1),
         "{outcome:?}"
     );
     let text = outcome.text();
@@ -417,10 +417,10 @@ async fn a_call_that_is_cut_off_is_not_run_and_made_again() {
             world.provider.script(calls(&[&long]));
         }
         let outcome = agent.ask("Work.").await.unwrap();
-        assert!(matches!(outcome, Outcome::CutOff(_)), "{outcome:?}");
+        assert!(matches!(outcome, AgentOutcome::CutOff(_)), "{outcome:?}");
         world.provider.script(Reply::text("word ".repeat(300)));
         let outcome = agent.ask("Talk.").await.unwrap();
-        assert!(matches!(outcome, Outcome::CutOff(_)), "{outcome:?}");
+        assert!(matches!(outcome, AgentOutcome::CutOff(_)), "{outcome:?}");
         assert_eq!(world.refused(), 0);
     }
 }
@@ -432,13 +432,16 @@ async fn answers_that_end_otherwise() {
     let agent = agent(&world, &work).start().await.unwrap();
     world
         .provider
-        .script(Reply::text("No.").stop(Stop::Refusal));
+        .script(Reply::text("No.").stop(StopReason::Refusal));
     let outcome = agent.ask("Work.").await.unwrap();
-    assert!(matches!(outcome, Outcome::Declined { .. }), "{outcome:?}");
+    assert!(
+        matches!(outcome, AgentOutcome::Declined { .. }),
+        "{outcome:?}"
+    );
 
     world
         .provider
-        .script(Reply::text("And then").stop(Stop::WindowExceeded));
+        .script(Reply::text("And then").stop(StopReason::WindowExceeded));
     world.provider.script(Reply::text("it ends."));
     let outcome = agent.ask("Work.").await.unwrap();
     assert_eq!(outcome.text(), "it ends.");

@@ -1,7 +1,7 @@
 //! The tools that come with the library, as the model has them.
 
 use throughline::agent::builtin::{NAMES, NoSuchTool, Root};
-use throughline::agent::{Agent, AllowAll, Outcome, Tools};
+use throughline::agent::{Agent, AgentOutcome, AllowAll, Tools};
 use throughline_simulator::{Options, Reply};
 use throughline_transcript::body::read_message;
 use throughline_transcript::json::Raw;
@@ -50,7 +50,7 @@ impl Tried {
             .script(Reply::default().tool_call(name, input.to_string()));
         self.world.provider.script(Reply::text("I see."));
         let outcome = self.agent.ask("Do it.").await.unwrap();
-        assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
+        assert!(matches!(outcome, AgentOutcome::Done(_)), "{outcome:?}");
         assert_eq!(self.world.refused(), 0);
         let session = self.agent.session();
         let stored = session

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use throughline::{OpenError, Search, Session, SessionError};
+use throughline::{OpenError, Session, SessionError, SessionSearch};
 use throughline_simulator::Options;
 use throughline_store::{MemoryStore, SessionId, Store};
 use throughline_transcript::request::MemoryPlace;
@@ -122,7 +122,7 @@ async fn pins_and_words_are_found_again() {
     );
     session.unpin(&pin).await.unwrap();
     let hits = session
-        .search(&Search {
+        .search(&SessionSearch {
             text: "Übergröße".to_owned(),
             in_all_sessions: false,
             limit: 5,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use throughline::compactor::Styling;
 use throughline::engine::Requester;
 use throughline::{ModelCompactor, TurnEvent, UserInput};
-use throughline_simulator::{Options, Reply, Stop};
+use throughline_simulator::{Options, Reply, StopReason};
 use throughline_store::MemoryStore;
 use throughline_transcript::json::Raw;
 use throughline_transcript::request::message::ToolOutput;
@@ -102,7 +102,9 @@ async fn a_provider_that_pauses_is_asked_to_go_on() {
 async fn an_answer_that_says_nothing_does_not_end_the_conversation() {
     let world = World::new(Options::new(2).without_latency());
     let session = world.session().start().await.unwrap();
-    world.provider.script(Reply::text("").stop(Stop::EndTurn));
+    world
+        .provider
+        .script(Reply::text("").stop(StopReason::EndTurn));
     session.ask("Hello?").await.unwrap();
     session.ask("Are you there?").await.unwrap();
     assert_eq!(world.refused(), 0);

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream;
 use http::{Method, Request, Response};
-use throughline::compactor::{Compacted, Compactor, LiveRequest, Styling};
+use throughline::compactor::{Compactor, CompactorResult, LiveRequest, Styling};
 use throughline::engine::UpdateOrder;
 use throughline::{ModelCompactor, Session};
 use throughline_providers::client::Client;
@@ -205,10 +205,10 @@ impl Compactor for Told {
         order: UpdateOrder,
         live: LiveRequest,
         _: CancellationToken,
-    ) -> Compacted {
+    ) -> CompactorResult {
         self.0
             .store(live.window(), std::sync::atomic::Ordering::SeqCst);
-        Compacted {
+        CompactorResult {
             result: Ok(order.draft.as_ref().clone()),
             calls: Vec::new(),
             findings: Vec::new(),

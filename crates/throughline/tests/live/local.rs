@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use throughline::compactor::{Compacted, LiveRequest, Styling};
+use throughline::compactor::{CompactorResult, LiveRequest, Styling};
 use throughline::engine::{EngineEvent, Mark, UpdateOrder, VersionOrigin};
 use throughline::{Compactor, ModelCompactor, Session, SessionBuilder, SessionEvent};
 use throughline_providers::client::{CallOptions, Client};
@@ -249,7 +249,7 @@ impl Compactor for Watched {
         order: UpdateOrder,
         live: LiveRequest,
         stop: CancellationToken,
-    ) -> Compacted {
+    ) -> CompactorResult {
         let compacted = self.inner.compact(order, live, stop).await;
         let outcome = match &compacted.result {
             Ok(_) => format!("a memory, {} findings", compacted.findings.len()),

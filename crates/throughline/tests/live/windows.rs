@@ -1,7 +1,7 @@
 //! Agents that work on past their windows: what was said is known, what was done is recorded, nothing is refused.
 
 use throughline::agent::builtin::{NAMES, Root};
-use throughline::agent::{Agent, AllowAll, Outcome, Tools};
+use throughline::agent::{Agent, AgentOutcome, AllowAll, Tools};
 use throughline_simulator::{Options, Reply};
 
 use crate::world::World;
@@ -116,7 +116,7 @@ async fn works_over(windows: u64) {
             None => format!("Write part {turns}."),
         };
         let outcome = agent.ask(said).await.unwrap();
-        let Outcome::Done(answer) = &outcome else {
+        let AgentOutcome::Done(answer) = &outcome else {
             panic!("{outcome:?}");
         };
         assert_eq!(answer.text(), format!("Part {turns} is written."));

@@ -6,7 +6,7 @@ use crate::wire::Wire;
 
 /// What kind of error it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ErrorKind {
+pub enum ErrorBodyKind {
     /// The request cannot be served.
     InvalidRequest,
     /// The request continues a message thread, which is not supported. Anthropic's clients then send the whole conversation.
@@ -25,11 +25,11 @@ pub enum ErrorKind {
 
 /// The body of an error, in the format of the wire.
 #[must_use]
-pub fn error_body(wire: Wire, kind: ErrorKind, message: &str) -> String {
+pub fn error_body(wire: Wire, kind: ErrorBodyKind, message: &str) -> String {
     let body = match wire {
         Wire::Anthropic => {
             let mut error = json!({ "type": anthropic_type(kind), "message": message });
-            if kind == ErrorKind::UnsupportedThread {
+            if kind == ErrorBodyKind::UnsupportedThread {
                 error["details"] = json!({
                     "error_code": "thread_unsupported_request",
                     "unsupported": ["context_management"],
@@ -44,24 +44,26 @@ pub fn error_body(wire: Wire, kind: ErrorKind, message: &str) -> String {
     body.to_string()
 }
 
-fn anthropic_type(kind: ErrorKind) -> &'static str {
+fn anthropic_type(kind: ErrorBodyKind) -> &'static str {
     match kind {
-        ErrorKind::InvalidRequest | ErrorKind::UnsupportedThread => "invalid_request_error",
-        ErrorKind::NotFound => "not_found_error",
-        ErrorKind::TooLarge => "request_too_large",
-        ErrorKind::Server => "api_error",
-        ErrorKind::Timeout => "timeout_error",
-        ErrorKind::Overloaded => "overloaded_error",
+        ErrorBodyKind::InvalidRequest | ErrorBodyKind::UnsupportedThread => "invalid_request_error",
+        ErrorBodyKind::NotFound => "not_found_error",
+        ErrorBodyKind::TooLarge => "request_too_large",
+        ErrorBodyKind::Server => "api_error",
+        ErrorBodyKind::Timeout => "timeout_error",
+        ErrorBodyKind::Overloaded => "overloaded_error",
     }
 }
 
-fn openai_type(kind: ErrorKind) -> &'static str {
+fn openai_type(kind: ErrorBodyKind) -> &'static str {
     match kind {
-        ErrorKind::InvalidRequest
-        | ErrorKind::UnsupportedThread
-        | ErrorKind::NotFound
-        | ErrorKind::TooLarge => "invalid_request_error",
-        ErrorKind::Server | ErrorKind::Timeout | ErrorKind::Overloaded => "server_error",
+        ErrorBodyKind::InvalidRequest
+        | ErrorBodyKind::UnsupportedThread
+        | ErrorBodyKind::NotFound
+        | ErrorBodyKind::TooLarge => "invalid_request_error",
+        ErrorBodyKind::Server | ErrorBodyKind::Timeout | ErrorBodyKind::Overloaded => {
+            "server_error"
+        }
     }
 }
 
@@ -74,22 +76,22 @@ mod tests {
         for (wire, kind, expected) in [
             (
                 Wire::Anthropic,
-                ErrorKind::Overloaded,
+                ErrorBodyKind::Overloaded,
                 r#"{"error":{"message":"m","type":"overloaded_error"},"type":"error"}"#,
             ),
             (
                 Wire::Anthropic,
-                ErrorKind::UnsupportedThread,
+                ErrorBodyKind::UnsupportedThread,
                 r#"{"error":{"details":{"error_code":"thread_unsupported_request","unsupported":["context_management"]},"message":"m","type":"invalid_request_error"},"type":"error"}"#,
             ),
             (
                 Wire::OpenAiChat,
-                ErrorKind::TooLarge,
+                ErrorBodyKind::TooLarge,
                 r#"{"error":{"code":null,"message":"m","param":null,"type":"invalid_request_error"}}"#,
             ),
             (
                 Wire::OpenAiResponses,
-                ErrorKind::Timeout,
+                ErrorBodyKind::Timeout,
                 r#"{"error":{"code":null,"message":"m","param":null,"type":"server_error"}}"#,
             ),
         ] {

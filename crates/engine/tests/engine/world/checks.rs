@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use throughline_engine::{
-    BuildOrder, Engine, EngineEvent, Input, MemoryAdoption, Output, Plan, Reason, Time,
+    BuildOrder, DueReason, Engine, EngineEvent, Input, MemoryAdoption, Output, Plan, Time,
 };
 use throughline_memory::document::Memory;
 use throughline_transcript::check::{CheckOptions, check_text};
@@ -66,7 +66,7 @@ impl World {
                     tokens_after,
                     ..
                 } = &event
-                    && *reason != Reason::Given
+                    && *reason != DueReason::Given
                 {
                     assert!(tokens_after < tokens_before, "{event:?}");
                 }

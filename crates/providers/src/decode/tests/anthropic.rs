@@ -91,7 +91,7 @@ pub(super) fn streams() -> impl Iterator<Item = String> {
 }
 
 #[track_caller]
-fn check(stream: &str, expected: Stop, content: &str) -> Reply {
+fn check(stream: &str, expected: StopReason, content: &str) -> Reply {
     let reply = decode(Wire::Anthropic, &[stream.as_bytes()]).end.unwrap();
     assert_eq!(reply.stop, Some(expected));
     assert!(reply.is_complete);
@@ -108,7 +108,7 @@ fn a_plain_answer() {
     );
     let reply = check(
         &stream,
-        Stop::EndTurn,
+        StopReason::EndTurn,
         r#"{"type":"text","text":"Gr\u00fc\u00dfe"}"#,
     );
     assert_eq!(reply.text(), "Grüße");
@@ -164,7 +164,7 @@ fn thinking_and_parallel_calls_are_exact() {
     );
     check(
         &stream,
-        Stop::ToolUse,
+        StopReason::ToolUse,
         concat!(
             r#"{"type":"thinking","thinking":"One\ntwo","signature":"ab+/=="},"#,
             r#"{"type":"thinking","thinking":"","signature":"only"},"#,
@@ -224,7 +224,7 @@ fn server_tools_citations_and_unknown_blocks_stay_as_they_came() {
     );
     let reply = check(
         &stream,
-        Stop::PauseTurn,
+        StopReason::PauseTurn,
         &[
             r#"{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"x"}}"#,
             result,
@@ -238,33 +238,33 @@ fn server_tools_citations_and_unknown_blocks_stay_as_they_came() {
 
 #[test]
 fn every_reason_to_stop_is_known() {
-    let check = |delta: &str, expected: Stop| {
+    let check = |delta: &str, expected: StopReason| {
         let stream = stream(&[text(0, "t")], delta);
         let reply = decode(Wire::Anthropic, &[stream.as_bytes()]).end.unwrap();
         assert_eq!(reply.stop, Some(expected), "{delta}");
     };
-    check(r#"{"stop_reason":"max_tokens"}"#, Stop::MaxTokens);
+    check(r#"{"stop_reason":"max_tokens"}"#, StopReason::MaxTokens);
     check(
         r#"{"stop_reason":"stop_sequence","stop_sequence":"END"}"#,
-        Stop::StopSequence,
+        StopReason::StopSequence,
     );
     check(
         r#"{"stop_reason":"model_context_window_exceeded"}"#,
-        Stop::WindowExceeded,
+        StopReason::WindowExceeded,
     );
     check(
         r#"{"stop_reason":"refusal","stop_details":{"type":"refusal","category":"cyber","explanation":null}}"#,
-        Stop::Refusal {
+        StopReason::Refusal {
             category: Some("cyber".to_owned()),
         },
     );
     check(
         r#"{"stop_reason":"refusal","stop_details":{"category":null}}"#,
-        Stop::Refusal { category: None },
+        StopReason::Refusal { category: None },
     );
     check(
         r#"{"stop_reason":"bored"}"#,
-        Stop::Other("bored".to_owned()),
+        StopReason::Other("bored".to_owned()),
     );
 }
 
@@ -278,7 +278,7 @@ fn compactions_come_whole_even_if_they_failed() {
     );
     check(
         &stream(&[done], r#"{"stop_reason":"compaction"}"#),
-        Stop::Compaction,
+        StopReason::Compaction,
         r#"{"type":"compaction","content":"All so far","signature":"s","tool_changes":[],"encrypted_content":"e"}"#,
     );
     let failed = block(
@@ -288,7 +288,7 @@ fn compactions_come_whole_even_if_they_failed() {
     );
     check(
         &stream(&[failed], r#"{"stop_reason":"compaction"}"#),
-        Stop::Compaction,
+        StopReason::Compaction,
         r#"{"type":"compaction","content":null}"#,
     );
 }
@@ -302,7 +302,7 @@ fn a_call_that_ran_into_a_limit_is_left_out() {
         );
         let reply = check(
             &stream,
-            Stop::MaxTokens,
+            StopReason::MaxTokens,
             r#"{"type":"text","text":"I read."}"#,
         );
         assert_eq!(reply.cut_calls, 1);
@@ -324,7 +324,7 @@ fn texts_without_a_visible_character_are_not_sent_back() {
     );
     check(
         &blank,
-        Stop::ToolUse,
+        StopReason::ToolUse,
         r#"{"type":"tool_use","id":"toolu_1","name":"read","input":{}}"#,
     );
     let nothing = stream(&[text(0, "")], r#"{"stop_reason":"end_turn"}"#);

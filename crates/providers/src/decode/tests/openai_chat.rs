@@ -58,7 +58,7 @@ fn reply(stream: &str) -> Reply {
 }
 
 #[track_caller]
-fn check(stream: &str, expected: Stop, message: &str) -> Reply {
+fn check(stream: &str, expected: StopReason, message: &str) -> Reply {
     let reply = reply(stream);
     assert_eq!(reply.stop, Some(expected));
     assert_eq!(messages(&reply), [message]);
@@ -78,7 +78,7 @@ fn a_plain_answer() {
     );
     let reply = check(
         &stream,
-        Stop::EndTurn,
+        StopReason::EndTurn,
         r#"{"role":"assistant","content":"Gr\u00fc\u00dfe \ud83d\ude00"}"#,
     );
     assert_eq!(reply.text(), "Grüße 😀");
@@ -102,7 +102,7 @@ fn parallel_calls_are_exact() {
         r#"{"id":"call_b","type":"function","function":{"name":"list","arguments":"{}"}}]}"#
     );
     let stream = stream(CALLS, "tool_calls");
-    check(&stream, Stop::ToolUse, expected);
+    check(&stream, StopReason::ToolUse, expected);
     assert_eq!(
         shown(&decode(Wire::OpenAiChat, &[stream.as_bytes()]).events),
         [
@@ -130,7 +130,7 @@ fn calls_of_servers_with_habits_of_their_own() {
             r#"{{"role":"assistant","content":null,"tool_calls":[{}]}}"#,
             calls.join(",")
         );
-        check(&stream(deltas, "stop"), Stop::ToolUse, &expected);
+        check(&stream(deltas, "stop"), StopReason::ToolUse, &expected);
     };
     // All with index 0.
     check(
@@ -187,7 +187,7 @@ fn thinking_goes_back_under_the_name_that_it_came_with() {
     );
     check(
         &stream,
-        Stop::EndTurn,
+        StopReason::EndTurn,
         concat!(
             r#"{"role":"assistant","content":"Yes","reasoning_content":"One two","reasoning":"two","#,
             r#""reasoning_details":[{"type":"reasoning.text","text":"a"},{"type":"reasoning.text","text":"b"}]}"#
@@ -199,7 +199,7 @@ fn thinking_goes_back_under_the_name_that_it_came_with() {
 
 #[test]
 fn every_reason_to_stop_is_known() {
-    let check = |deltas: &[&str], reason: &str, expected: Stop| {
+    let check = |deltas: &[&str], reason: &str, expected: StopReason| {
         assert_eq!(
             reply(&stream(deltas, reason)).stop,
             Some(expected),
@@ -207,11 +207,11 @@ fn every_reason_to_stop_is_known() {
         );
     };
     let text: &[&str] = &[r#"{"content":"t"}"#];
-    check(text, "length", Stop::MaxTokens);
+    check(text, "length", StopReason::MaxTokens);
     check(
         text,
         "content_filter",
-        Stop::Refusal {
+        StopReason::Refusal {
             category: Some("content_filter".to_owned()),
         },
     );
@@ -220,9 +220,9 @@ fn every_reason_to_stop_is_known() {
     check(
         &[r#"{"refusal":"I won't"}"#],
         "stop",
-        Stop::Refusal { category: None },
+        StopReason::Refusal { category: None },
     );
-    check(text, "abort", Stop::Other("abort".to_owned()));
+    check(text, "abort", StopReason::Other("abort".to_owned()));
 }
 
 #[test]

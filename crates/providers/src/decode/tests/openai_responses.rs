@@ -92,7 +92,7 @@ fn items_go_back_as_they_came_whole() {
     let decoded = decode(Wire::OpenAiResponses, &[whole_turn().as_bytes()]);
     let reply = decoded.end.unwrap();
     assert_eq!(messages(&reply), [REASONING, MESSAGE, CALL, CUSTOM]);
-    assert_eq!(reply.stop, Some(Stop::ToolUse));
+    assert_eq!(reply.stop, Some(StopReason::ToolUse));
     assert_eq!(reply.text(), "Grüße");
     assert_eq!(
         (reply.id.as_deref(), reply.model.as_deref()),
@@ -132,7 +132,7 @@ fn an_end_without_a_list_and_a_list_without_items_are_enough() {
         .end
         .unwrap();
     assert_eq!(messages(&reply), [MESSAGE]);
-    assert_eq!(reply.stop, Some(Stop::EndTurn));
+    assert_eq!(reply.stop, Some(StopReason::EndTurn));
 
     let only_end = stream(&[end("completed", "", &[REASONING, MESSAGE])]);
     let reply = decode(Wire::OpenAiResponses, &[only_end.as_bytes()])
@@ -160,27 +160,27 @@ fn events_without_an_index_find_their_item() {
 
 #[test]
 fn every_reason_to_stop_is_known() {
-    let check = |kind: &str, fields: &str, output: &[&str], expected: Stop| {
+    let check = |kind: &str, fields: &str, output: &[&str], expected: StopReason| {
         let body = end(kind, fields, output);
         let response = Raw::parse(body).unwrap().field("response").unwrap();
         let reply = read_whole(Wire::OpenAiResponses, response.as_bytestring()).unwrap();
         assert_eq!(reply.stop, Some(expected), "{response:?}");
         assert!(reply.is_complete);
     };
-    check("completed", "", &[MESSAGE], Stop::EndTurn);
-    check("completed", "", &[REASONING, CALL], Stop::ToolUse);
+    check("completed", "", &[MESSAGE], StopReason::EndTurn);
+    check("completed", "", &[REASONING, CALL], StopReason::ToolUse);
     let details = |reason: &str| format!(r#""incomplete_details":{{"reason":"{reason}"}},"#);
     check(
         "incomplete",
         &details("max_output_tokens"),
         &[MESSAGE],
-        Stop::MaxTokens,
+        StopReason::MaxTokens,
     );
     check(
         "incomplete",
         &details("content_filter"),
         &[MESSAGE],
-        Stop::Refusal {
+        StopReason::Refusal {
             category: Some("content_filter".to_owned()),
         },
     );
@@ -188,7 +188,7 @@ fn every_reason_to_stop_is_known() {
         "incomplete",
         &details("steered"),
         &[MESSAGE],
-        Stop::Other("steered".to_owned()),
+        StopReason::Other("steered".to_owned()),
     );
     let refusal =
         r#"{"type":"message","role":"assistant","content":[{"type":"refusal","refusal":"no"}]}"#;
@@ -196,23 +196,28 @@ fn every_reason_to_stop_is_known() {
         "completed",
         "",
         &[refusal],
-        Stop::Refusal { category: None },
+        StopReason::Refusal { category: None },
     );
     check(
         "completed",
         "",
         &[r#"{"type":"compaction","encrypted_content":"e"}"#],
-        Stop::Compaction,
+        StopReason::Compaction,
     );
     let shell = r#"{"type":"shell_call","call_id":"c","action":{}}"#;
     let output = r#"{"type":"shell_call_output","call_id":"c","output":[]}"#;
-    check("completed", "", &[shell], Stop::ToolUse);
-    check("completed", "", &[shell, output, MESSAGE], Stop::EndTurn);
+    check("completed", "", &[shell], StopReason::ToolUse);
+    check(
+        "completed",
+        "",
+        &[shell, output, MESSAGE],
+        StopReason::EndTurn,
+    );
     check(
         "completed",
         "",
         &[r#"{"type":"web_search_call","id":"ws"}"#, MESSAGE],
-        Stop::EndTurn,
+        StopReason::EndTurn,
     );
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::ParsedCall;
 use crate::call::{Call, Output, Question, Turn};
-use crate::reply::{Answer, AnswerBlock, AnswerContent, Stop};
+use crate::reply::{Answer, AnswerBlock, AnswerContent, StopReason};
 use crate::stream::Frame;
 
 /// What is sent while the model is silent.
@@ -120,22 +120,22 @@ fn object(input: &str) -> Value {
     }
 }
 
-fn stop_reason(stop: Stop) -> &'static str {
+fn stop_reason(stop: StopReason) -> &'static str {
     match stop {
-        Stop::EndTurn => "end_turn",
-        Stop::ToolUse => "tool_use",
-        Stop::MaxTokens => "max_tokens",
-        Stop::StopSequence => "stop_sequence",
-        Stop::Pause => "pause_turn",
-        Stop::Refusal => "refusal",
-        Stop::WindowExceeded => "model_context_window_exceeded",
-        Stop::Compaction => "compaction",
+        StopReason::EndTurn => "end_turn",
+        StopReason::ToolUse => "tool_use",
+        StopReason::MaxTokens => "max_tokens",
+        StopReason::StopSequence => "stop_sequence",
+        StopReason::Pause => "pause_turn",
+        StopReason::Refusal => "refusal",
+        StopReason::WindowExceeded => "model_context_window_exceeded",
+        StopReason::Compaction => "compaction",
     }
 }
 
-fn stop_details(stop: Stop) -> Value {
+fn stop_details(stop: StopReason) -> Value {
     match stop {
-        Stop::Refusal => json!({
+        StopReason::Refusal => json!({
             "type": "refusal", "category": "reasoning_extraction",
             "explanation": "The request was declined.",
         }),

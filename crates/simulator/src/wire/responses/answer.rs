@@ -8,10 +8,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use throughline_transcript::json::Raw;
 
-use super::{ParsedCall, STORED_MAX, Stored};
+use super::{ParsedCall, STORED_MAX, StoredItems};
 use crate::call::{Call, Output, Question, Turn};
 use crate::prompt::digest;
-use crate::reply::{AnswerContent, Stop};
+use crate::reply::{AnswerContent, StopReason};
 use crate::signature::{Signer, Verdict};
 use crate::stream::Frame;
 use crate::wire::anthropic::{frame, pieces};
@@ -76,7 +76,7 @@ fn in_full(mut message: Value, id: &str) -> Value {
 
 pub(crate) fn output(
     signer: &Signer,
-    stored: &mut Stored,
+    stored: &mut StoredItems,
     call: &Call,
     read: &ParsedCall,
     turn: Turn,
@@ -117,7 +117,7 @@ fn items(signer: &Signer, read: &ParsedCall, turn: &Turn) -> Vec<Value> {
             }
             AnswerContent::Text(text) => {
                 let part = match answer.stop {
-                    Stop::Refusal => json!({"type": "refusal", "refusal": text}),
+                    StopReason::Refusal => json!({"type": "refusal", "refusal": text}),
                     _ => json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []}),
                 };
                 json!({
@@ -145,9 +145,9 @@ fn items(signer: &Signer, read: &ParsedCall, turn: &Turn) -> Vec<Value> {
     items
 }
 
-fn status(stop: Stop) -> (&'static str, Value) {
+fn status(stop: StopReason) -> (&'static str, Value) {
     match stop {
-        Stop::MaxTokens | Stop::WindowExceeded => {
+        StopReason::MaxTokens | StopReason::WindowExceeded => {
             ("incomplete", json!({"reason": "max_output_tokens"}))
         }
         _ => ("completed", Value::Null),
@@ -297,7 +297,7 @@ fn frames(call: &Call, items: &[Value], turn: &Turn) -> Vec<Frame> {
         let place = json!({"item_id": item["id"], "output_index": index});
         match &block.content {
             AnswerContent::Text(text) => {
-                let is_refusal = answer.stop == Stop::Refusal;
+                let is_refusal = answer.stop == StopReason::Refusal;
                 frames.text(text, is_refusal, &tokens, &place, &item["content"][0]);
             }
             AnswerContent::ToolCall { input, .. } => frames.tool_call(input, &tokens, &place),

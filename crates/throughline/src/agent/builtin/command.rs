@@ -89,7 +89,7 @@ impl Tool for RunCommand {
 
     async fn call(&self, input: CommandInput, _: CallContext) -> Result<String, ToolError> {
         let limit = input.limit();
-        let mut running = Running::start(&self.root, &input.command)?;
+        let mut running = RunningCommand::start(&self.root, &input.command)?;
         let mut output = Output::default();
         let ended = tokio::time::timeout(limit, running.end(&mut output)).await;
         drop(running);
@@ -113,13 +113,13 @@ impl Tool for RunCommand {
 }
 
 /// A command that runs. Dropping it ends it, and everything that it has started.
-struct Running {
+struct RunningCommand {
     child: Child,
     #[cfg(unix)]
     group: Option<rustix::process::Pid>,
 }
 
-impl Running {
+impl RunningCommand {
     fn start(root: &Root, line: &str) -> Result<Self, ToolError> {
         let mut command = shell(line);
         command
@@ -174,7 +174,7 @@ impl Running {
 }
 
 #[cfg(unix)]
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         if let Some(group) = self.group {
             // It fails where nothing of the group is left.

@@ -10,7 +10,7 @@ use throughline_transcript::text::head;
 
 use crate::agent::tool::{CallContext, Tool, ToolError};
 use crate::error::SessionError;
-use crate::session::{Search, Session};
+use crate::session::{Session, SessionSearch};
 
 /// Hits that are shown.
 const HITS_MAX: u32 = 10;
@@ -121,7 +121,7 @@ async fn search(session: &Session, words: &str) -> Result<String, ToolError> {
 }
 
 async fn hits(session: &Session, words: &str) -> Result<Vec<String>, SessionError> {
-    let search = Search {
+    let search = SessionSearch {
         text: words.to_owned(),
         in_all_sessions: false,
         // Some of them are calls of this tool.

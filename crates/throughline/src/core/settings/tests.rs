@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::core::Kept;
+use crate::core::SessionRow;
 
 fn other_settings() -> CompactionSettings {
     let mut settings = CompactionSettings::new(50_000);
@@ -11,7 +11,7 @@ fn other_settings() -> CompactionSettings {
     settings.soft = Mark::Tokens(3);
     settings.hard = Mark::Permille(4);
     settings.threshold = Mark::Tokens(5);
-    settings.step = Step {
+    settings.step = UpdateStep {
         tokens: Some(6),
         tool_calls: Some(7),
         at_breaks: false,
@@ -48,15 +48,15 @@ fn other_settings() -> CompactionSettings {
 fn every_setting_comes_back() {
     let before = CompactionSettings::new(200_000);
     let after = other_settings();
-    let mut kept = Kept::default();
-    kept.change(&before, &after);
-    assert_eq!(kept.changed.len(), fields(&after).len());
-    let kept = Kept::read(&kept.to_json()).unwrap();
-    let read = kept.settings(before, |_| {});
+    let mut row = SessionRow::default();
+    row.change(&before, &after);
+    assert_eq!(row.changed.len(), fields(&after).len());
+    let row = SessionRow::read(&row.to_json()).unwrap();
+    let read = row.settings(before, |_| {});
     assert_eq!(fields(&read), fields(&after));
     // What is not understood changes nothing.
     let strange = r#"{"changed":{"mode":7,"soft":"x","later":1}}"#;
-    let read = Kept::read(strange).unwrap().settings(read, |_| {});
+    let read = SessionRow::read(strange).unwrap().settings(read, |_| {});
     assert_eq!(fields(&read), fields(&after));
 }
 
@@ -112,18 +112,18 @@ fn the_form_of_older_versions_is_read() {
         "spending":[21,null],"binds_thinking":true,"tokenizer":"claude-2"},
         "cleared_versions":0,"undone_versions":3,"before":[{"version":2,"quoted":[4,5],"removed_tokens":6}],
         "compared":{"calls":1,"refused":0,"cost_nanodollars":5,"last_prompt":7,"removed_tokens":9}}"#;
-    let kept = Kept::read(old).unwrap();
-    let read = kept.settings(CompactionSettings::new(200_000), |_| {});
+    let row = SessionRow::read(old).unwrap();
+    let read = row.settings(CompactionSettings::new(200_000), |_| {});
     assert_eq!(fields(&read), fields(&other_settings()));
-    assert_eq!((kept.undone_versions, kept.before.len()), (3, 1));
+    assert_eq!((row.undone_versions, row.before.len()), (3, 1));
     for (number, rule) in [
         ("-2", EconomyRule::HardMarkOnly),
         ("-1", EconomyRule::WhenCold),
         ("0", EconomyRule::WhenItPays { margin_permille: 0 }),
     ] {
         let old = format!(r#"{{"changed":{{"economy":[{number},1,2,3],"spending":[5000,500]}}}}"#);
-        let kept = Kept::read(&old).unwrap();
-        let read = kept.settings(CompactionSettings::new(200_000), |_| {});
+        let row = SessionRow::read(&old).unwrap();
+        let read = row.settings(CompactionSettings::new(200_000), |_| {});
         assert_eq!((read.economy.rule, read.economy.cache_ms), (rule, 1));
         assert_eq!(
             read.economy.spending,

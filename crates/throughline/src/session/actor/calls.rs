@@ -185,7 +185,7 @@ impl Actor {
         for message in self.read(&reply.messages)? {
             effects.extend(self.core.append(now, message).1);
         }
-        effects.extend(self.core.answered(now, &reply));
+        effects.extend(self.core.record_answer(now, &reply));
         self.perform(effects).await;
         self.flush().await.map_err(|error| {
             let error = Arc::new(error);

@@ -49,7 +49,7 @@ impl Actor {
         self.handle(Input::Truncated { messages }).await;
         let now = self.parts.clock.now();
         let id = self.parts.writer.id().clone();
-        let cleared = self.core.kept().cleared_versions;
+        let cleared = self.core.row().cleared_versions;
         let store = self.parts.store.as_ref();
         let older = newest_memory_within(store, &id, messages as u64, cleared).await?;
         let older = older.as_ref().map(|(row, _)| row);

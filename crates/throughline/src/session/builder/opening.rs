@@ -19,7 +19,9 @@ use super::{
 };
 use crate::clock::Clock;
 use crate::compactor::{Compactor, ModelCompactor};
-use crate::core::{self, Basis, Core, Kept, KeptPin, Options, StoredSession, newest_memory_within};
+use crate::core::{
+    self, Basis, Core, CoreOptions, PinRow, SessionRow, StoredSession, newest_memory_within,
+};
 use crate::error::{OpenError, SessionError};
 use crate::session::actor::{Actor, Parts};
 use crate::session::input::{self, RequestChecker};
@@ -35,20 +37,20 @@ impl SessionBuilder {
         if !self.history.is_empty() {
             return self.start_behind_history().await;
         }
-        let Beginning {
+        let SessionStart {
             id,
             clock,
             frame,
             settings,
-            kept,
+            row,
         } = self.beginning();
-        let new = self.new_session(&id, &frame, clock.now().ms(), &kept);
+        let new = self.new_session(&id, &frame, clock.now().ms(), &row);
         self.store.create(new, Vec::new()).await?;
         let writer = self.store.open(&id, self.open_wait).await?;
         self.memory = self.memory.take().map(brought);
         let core = Core::new(
             settings.clone(),
-            kept,
+            row,
             self.frame.model.clone(),
             self.options(),
         );
@@ -57,7 +59,7 @@ impl SessionBuilder {
     }
 
     /// What every session begins with.
-    fn beginning(&mut self) -> Beginning {
+    fn beginning(&mut self) -> SessionStart {
         let frame = Frame::new(self.client.wire(), self.frame.clone());
         let model = self.catalogue.find(&self.frame.model);
         let basis = Basis {
@@ -70,27 +72,27 @@ impl SessionBuilder {
         let is_known = self.window.is_none() && model.is_some();
         let mut settings = plain.clone();
         self.change(&mut settings);
-        let kept = Kept {
+        let row = SessionRow {
             is_memory_in_system: self.frame.memory_place == MemoryPlace::SystemPrompt,
             caching: caching_name(self.frame.caching).map(str::to_owned),
-            ..Kept::begun(&plain, &settings, is_known)
+            ..SessionRow::begun(&plain, &settings, is_known)
         };
-        Beginning {
+        SessionStart {
             id: self.id.clone().unwrap_or_else(new_id),
             clock: Clock::new(),
-            kept,
+            row,
             frame,
             settings,
         }
     }
 
     async fn start_behind_history(mut self) -> Result<Session, OpenError> {
-        let Beginning {
+        let SessionStart {
             id,
             clock,
             frame,
             settings,
-            kept,
+            row,
         } = self.beginning();
         let history = std::mem::take(&mut self.history);
         let checker = RequestChecker {
@@ -106,7 +108,7 @@ impl SessionBuilder {
             &settings,
         )
         .map_err(|finding| OpenError::History { finding })?;
-        let new = self.new_session(&id, &frame, clock.now().ms(), &kept);
+        let new = self.new_session(&id, &frame, clock.now().ms(), &row);
         self.store.create(new, vec![append]).await?;
         let memory = self.memory.take();
         let session = self.resume(&id).await?;
@@ -167,13 +169,13 @@ impl SessionBuilder {
         let head = stored
             .head()
             .ok_or_else(|| corrupt("the head of its requests is not JSON".to_owned()))?;
-        let kept = &stored.kept;
-        let place = if kept.is_memory_in_system {
+        let row = &stored.row;
+        let place = if row.is_memory_in_system {
             MemoryPlace::SystemPrompt
         } else {
             MemoryPlace::FirstUserMessage
         };
-        let frame = Frame::read(wire, &head, caching_of(kept.caching.as_deref()), place)
+        let frame = Frame::read(wire, &head, caching_of(row.caching.as_deref()), place)
             .map_err(|error| corrupt(error.to_string()))?;
         self.id = Some(id.clone());
         self.frame = frame.settings().clone();
@@ -195,16 +197,16 @@ impl SessionBuilder {
         parent: Parent,
     ) -> Result<Session, OpenError> {
         let messages = parent.messages;
-        let Beginning {
+        let SessionStart {
             id,
             clock,
             frame,
             settings,
-            mut kept,
+            mut row,
         } = self.beginning();
         let now = clock.now();
-        kept.pins = parent.pins.iter().map(KeptPin::from).collect();
-        let mut new = self.new_session(&id, &frame, now.ms(), &kept);
+        row.pins = parent.pins.iter().cloned().map(PinRow).collect();
+        let mut new = self.new_session(&id, &frame, now.ms(), &row);
         new.parent = Some(ForkPoint {
             session: parent.id.clone(),
             message_count: messages as u64,
@@ -243,7 +245,13 @@ impl SessionBuilder {
         self.resume(&id).await
     }
 
-    fn new_session(&self, id: &SessionId, frame: &Frame, now_ms: i64, kept: &Kept) -> NewSession {
+    fn new_session(
+        &self,
+        id: &SessionId,
+        frame: &Frame,
+        now_ms: i64,
+        row: &SessionRow,
+    ) -> NewSession {
         NewSession {
             id: id.clone(),
             parent: None,
@@ -252,7 +260,7 @@ impl SessionBuilder {
             title: self.title.clone(),
             created_ms: now_ms,
             head: frame.head().into_bytes().into(),
-            settings: kept.to_json(),
+            settings: row.to_json(),
         }
     }
 
@@ -272,10 +280,10 @@ impl SessionBuilder {
         }
     }
 
-    fn options(&self) -> Options {
-        Options {
+    fn options(&self) -> CoreOptions {
+        CoreOptions {
             draft: self.draft,
-            ..Options::new(Arc::clone(&self.catalogue))
+            ..CoreOptions::new(Arc::clone(&self.catalogue))
         }
     }
 
@@ -323,12 +331,12 @@ impl SessionBuilder {
     }
 }
 
-struct Beginning {
+struct SessionStart {
     id: SessionId,
     clock: Clock,
     frame: Frame,
     settings: CompactionSettings,
-    kept: Kept,
+    row: SessionRow,
 }
 
 /// A memory from elsewhere, before the first message.

@@ -1,4 +1,4 @@
-//! What is stored of a session besides messages, memories and the head of its requests.
+//! The row of a session: what is stored besides its messages, its memories and the head of its requests.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -10,10 +10,10 @@ use crate::costs::Without;
 
 /// What is stored of a session besides messages and memories.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct SessionRow {
     /// Pinned facts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pins: Vec<KeptPin>,
+    pub pins: Vec<PinRow>,
     /// Whether the memory goes into the system prompt.
     #[serde(default)]
     pub is_memory_in_system: bool,
@@ -34,21 +34,25 @@ pub struct Kept {
     pub undone_versions: u64,
     /// What requests were made with before the present memory, oldest first: what can be taken back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub before: Vec<KeptAdoption>,
+    pub before: Vec<AdoptionRow>,
     /// What the session would have cost without compaction, so far.
     #[serde(default)]
-    pub compared: Compared,
+    pub compared: BaselineRow,
     /// What estimates of tokens are multiplied with, in thousandths, by what the provider has said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_permille: Option<u64>,
     /// What was saved and spent so far, which says whether a model can be paid for the next memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub savings: Option<KeptSavings>,
+    pub savings: Option<SavingsRow>,
 }
 
-/// [`Savings`], as they are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptSavings {
+/// Savings, as they are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SavingsRow(#[serde(with = "SavingsFields")] pub Savings);
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Savings")]
+struct SavingsFields {
     removed: u64,
     saved: i64,
     spent: i64,
@@ -56,9 +60,13 @@ pub struct KeptSavings {
     requests: u64,
 }
 
-/// A pinned fact.
+/// A pinned fact, as it is stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct KeptPin {
+pub struct PinRow(#[serde(with = "PinFields")] pub Pin);
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Pin")]
+struct PinFields {
     id: String,
     text: String,
     message: usize,
@@ -66,7 +74,7 @@ pub struct KeptPin {
 
 /// A memory that requests were made with, or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptAdoption {
+pub struct AdoptionRow {
     /// Number of its version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
@@ -84,7 +92,7 @@ const SWAPS_MAX: usize = 32;
 /// The same session without compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Compared {
+pub struct BaselineRow {
     calls: u64,
     refused: u64,
     cost_nanodollars: u64,
@@ -93,7 +101,7 @@ pub struct Compared {
     pub removed_tokens: u64,
 }
 
-impl Compared {
+impl BaselineRow {
     /// What is kept of these figures.
     #[must_use]
     pub fn of(without: &Without, removed_tokens: u64) -> Self {
@@ -118,11 +126,11 @@ impl Compared {
     }
 }
 
-impl Kept {
+impl SessionRow {
     /// Reads what a store has; nothing where it has nothing.
     ///
     /// # Errors
-    /// If it is not what [`Kept::to_json`] writes.
+    /// If it is not what [`SessionRow::to_json`] writes.
     pub fn read(json: &str) -> Result<Self, serde_json::Error> {
         if json.is_empty() {
             return Ok(Self::default());
@@ -171,7 +179,7 @@ impl Kept {
     }
 
     /// Another memory, or none, takes the place of the present one.
-    pub(super) fn adopted(&mut self, present: KeptAdoption, next: KeptAdoption) {
+    pub(super) fn adopted(&mut self, present: AdoptionRow, next: AdoptionRow) {
         if present.version != next.version {
             self.before.push(present);
             let excess = self.before.len().saturating_sub(SWAPS_MAX);
@@ -198,49 +206,5 @@ impl Kept {
         let of_model = begun.begun.clone().into_iter();
         self.begun
             .extend(of_model.filter(|(name, _)| settings::is_of_the_model(name)));
-    }
-}
-
-impl From<Savings> for KeptSavings {
-    fn from(savings: Savings) -> Self {
-        Self {
-            removed: savings.removed,
-            saved: savings.saved,
-            spent: savings.spent,
-            hits_permille: savings.hits_permille,
-            requests: savings.requests,
-        }
-    }
-}
-
-impl From<KeptSavings> for Savings {
-    fn from(kept: KeptSavings) -> Self {
-        Self {
-            removed: kept.removed,
-            saved: kept.saved,
-            spent: kept.spent,
-            hits_permille: kept.hits_permille,
-            requests: kept.requests,
-        }
-    }
-}
-
-impl From<&Pin> for KeptPin {
-    fn from(pin: &Pin) -> Self {
-        Self {
-            id: pin.id.clone(),
-            text: pin.text.clone(),
-            message: pin.message,
-        }
-    }
-}
-
-impl From<&KeptPin> for Pin {
-    fn from(pin: &KeptPin) -> Self {
-        Self {
-            id: pin.id.clone(),
-            text: pin.text.clone(),
-            message: pin.message,
-        }
     }
 }
