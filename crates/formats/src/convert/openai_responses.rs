@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use throughline_transcript::json::{Raw, quoted};
-use throughline_transcript::message::{Content, ToolResult};
+use throughline_transcript::json::{Raw, Text, quoted};
+use throughline_transcript::message::{Content, ToolInput, ToolResult};
 use throughline_transcript::splice::Splice;
 
 use super::draft::{Draft, Part, Speaker, What};
@@ -23,7 +23,9 @@ impl<'a> Writer<'a, '_> {
             };
             let speaker = turn.speaker;
             for run in Self::runs(&turn.parts) {
-                if let Some((index, text)) = self.whole(run, &HashSet::new()) {
+                let is_answering = run.iter().all(|part| answers_its_call(part, &kinds));
+                let whole = self.whole(run, &HashSet::new());
+                if let Some((index, text)) = whole.filter(|_| is_answering) {
                     for part in run {
                         self.see_tool(part);
                         if let What::Call { id, .. } = &part.what {
@@ -112,8 +114,17 @@ impl<'a> Writer<'a, '_> {
         let index = index_of(part);
         match &part.what {
             What::Call { id, name, input } => {
-                kinds.insert(id.clone(), "function_call".to_owned());
                 let name = self.tool_name(index, name);
+                if let Some(text) = free_text(part, input) {
+                    kinds.insert(id.clone(), CUSTOM_CALL.to_owned());
+                    return Some(object(&[
+                        ("type", &quoted(CUSTOM_CALL)),
+                        ("call_id", &quoted(id)),
+                        ("name", &quoted(&name)),
+                        ("input", &quoted(&text.decode())),
+                    ]));
+                }
+                kinds.insert(id.clone(), "function_call".to_owned());
                 let arguments = self.input(index, input);
                 Some(object(&[
                     ("type", "\"function_call\""),
@@ -221,10 +232,34 @@ impl<'a> Writer<'a, '_> {
     }
 }
 
+/// A call of a tool that takes free text.
+const CUSTOM_CALL: &str = "custom_tool_call";
+
 fn kind_of(part: &Part<'_>) -> String {
-    part.block
-        .and_then(|block| block.raw.as_ref()?.string_field("type"))
-        .unwrap_or_else(|| "function_call".to_owned())
+    type_of(part).unwrap_or_else(|| "function_call".to_owned())
+}
+
+fn type_of(part: &Part<'_>) -> Option<String> {
+    part.block?.raw.as_ref()?.string_field("type")
+}
+
+/// What the part calls a custom tool with; `None` if it is no call of one.
+fn free_text<'a>(part: &Part<'a>, input: &'a ToolInput) -> Option<&'a Text> {
+    match input {
+        ToolInput::Text(text) if type_of(part)? == CUSTOM_CALL => Some(text),
+        _ => None,
+    }
+}
+
+/// Whether the part, copied unchanged, has the type that the output of its call must have. Other parts have none.
+fn answers_its_call(part: &Part<'_>, kinds: &HashMap<String, String>) -> bool {
+    let What::Result { id, .. } = &part.what else {
+        return true;
+    };
+    match (kinds.get(id), type_of(part)) {
+        (Some(call), Some(output)) => output.strip_suffix("_output") == Some(call),
+        _ => true,
+    }
 }
 
 fn output_item(kinds: &HashMap<String, String>, id: &str, output: &str) -> String {

@@ -229,3 +229,102 @@ fn damage_is_reported() {
     assert_eq!(lines, [2, 3]);
     assert!(Codex.read(&SourceText::from_text("{}")).is_err());
 }
+
+/// Custom calls stay custom calls in a Responses request, whatever is in their response.
+#[test]
+fn custom_calls_are_converted_with_their_outputs() {
+    use crate::convert::{Options, convert, request_with_memory};
+    use throughline_transcript::check::{CheckOptions, check_text};
+    use throughline_transcript::wire::Wire;
+
+    let item = |payload: &str| line("response_item", payload);
+    let reasoning =
+        item(r#"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"E"}"#);
+    let custom =
+        item(r#"{"type":"custom_tool_call","call_id":"c1","name":"exec","input":"text(\"é\")"}"#);
+    let other = item(r#"{"type":"custom_tool_call","call_id":"c2","name":"exec","input":""}"#);
+    let function =
+        item(r#"{"type":"function_call","call_id":"f1","name":"wait","arguments":"{\"id\":1}"}"#);
+    let shell = item(
+        r#"{"type":"local_shell_call","call_id":"l1","status":"completed","action":{"type":"exec","command":["ls"]}}"#,
+    );
+    let done = |kind: &str, id: &str| {
+        item(&format!(
+            r#"{{"type":"{kind}_output","call_id":"{id}","output":"out of {id}"}}"#
+        ))
+    };
+    let parts = item(
+        r#"{"type":"custom_tool_call_output","call_id":"c1","output":[{"type":"input_text","text":"out of c1"}]}"#,
+    );
+    let custom_done = || done("custom_tool_call", "c1");
+    let cases: &[&[String]] = &[
+        &[custom.clone(), custom_done()],
+        &[reasoning.clone(), custom.clone(), custom_done()],
+        &[reasoning.clone(), custom.clone(), parts],
+        &[custom.clone(), said("assistant", "then"), custom_done()],
+        &[
+            reasoning.clone(),
+            custom.clone(),
+            function.clone(),
+            custom_done(),
+            done("function_call", "f1"),
+        ],
+        &[
+            custom.clone(),
+            other.clone(),
+            done("custom_tool_call", "c2"),
+            custom_done(),
+        ],
+        &[reasoning.clone(), custom.clone()],
+        &[custom.clone(), done("function_call", "c1")],
+        &[
+            function.clone(),
+            done("custom_tool_call", "f1"),
+            custom.clone(),
+        ],
+        &[
+            reasoning,
+            shell,
+            done("function_call", "l1"),
+            custom.clone(),
+            custom_done(),
+        ],
+        &[
+            custom.clone(),
+            custom_done(),
+            said("user", "again"),
+            custom,
+            custom_done(),
+        ],
+    ];
+    for (number, case) in cases.iter().enumerate() {
+        let mut lines = vec![said("user", "go")];
+        lines.extend_from_slice(case);
+        lines.push(said("assistant", "done"));
+        let conversation = only(&lines);
+        for wire in Wire::ALL {
+            let cut = conversation.messages.len() - 1;
+            for converted in [
+                convert(&conversation, wire, &Options::default()),
+                request_with_memory(&conversation, "memory", cut, wire, &Options::default()),
+            ] {
+                let report = check_text(&converted.body, wire, &CheckOptions::default());
+                let errors: Vec<_> = report.errors().map(|finding| &finding.code).collect();
+                assert!(
+                    errors.is_empty(),
+                    "{number} {wire:?}: {errors:?} {}",
+                    converted.body
+                );
+            }
+        }
+        let body = convert(&conversation, Wire::OpenAiResponses, &Options::default()).body;
+        assert!(
+            body.contains(r#""type":"custom_tool_call","call_id":"c1""#),
+            "{number}: {body}"
+        );
+        assert!(
+            !body.contains(r#""type":"function_call","call_id":"c1""#),
+            "{number}: {body}"
+        );
+    }
+}
