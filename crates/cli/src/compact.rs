@@ -23,7 +23,7 @@ use crate::convert::checked;
 use crate::error::{Ending, Failure, Kind};
 use crate::output::Console;
 use crate::progress::Progress;
-use crate::{files, input, model, output, selection, words};
+use crate::{files, model, output, selection, words};
 
 pub(crate) fn run(arguments: &arguments::Compact, console: &Console) -> Result<Ending, Failure> {
     let started = Instant::now();
@@ -43,12 +43,7 @@ pub(crate) fn run(arguments: &arguments::Compact, console: &Console) -> Result<E
         console.warning("--wire says nothing without `--to request`");
     }
     let progress = Progress::new(console);
-    let (source, input) = input::conversations(
-        &arguments.source.file,
-        &arguments.source.from,
-        console,
-        &progress,
-    )?;
+    let (source, input) = selection::read(&arguments.source, console, &progress)?;
     if let Some(folder) = &arguments.all {
         return all(&wanted, &source, &input.name, folder, console, &progress);
     }
@@ -348,7 +343,7 @@ impl CompactionRequest<'_> {
             .sum()
     }
 
-    /// A memory larger than what it stands for is no gain. It is written all the same, since it was asked for.
+    /// A memory larger than what it represents is no gain. It is written anyway, since it was requested.
     fn tell_if_larger(&self, covered: &[Message], compacted: &RenderedMemory, console: &Console) {
         let mut tokens = 0;
         let is_larger = covered.iter().all(|message| {

@@ -9,7 +9,7 @@ use crate::arguments::{self, ConvertTo};
 use crate::error::{Ending, Failure, Kind};
 use crate::output::Console;
 use crate::progress::Progress;
-use crate::{input, output, selection, words};
+use crate::{output, selection, words};
 
 /// How many findings an error names.
 const FINDINGS_SHOWN_MAX: usize = 5;
@@ -17,19 +17,9 @@ const FINDINGS_SHOWN_MAX: usize = 5;
 pub(crate) fn run(arguments: &arguments::Convert, console: &Console) -> Result<Ending, Failure> {
     output::check_place(arguments.output.as_deref())?;
     let progress = Progress::new(console);
-    let (source, input) = input::conversations(
-        &arguments.source.file,
-        &arguments.source.from,
-        console,
-        &progress,
-    )?;
+    let (source, input) = selection::read(&arguments.source, console, &progress)?;
     let session = arguments.session.as_deref();
-    let (_, conversation) = selection::choose(&source, &input.name, session, "", console)?;
-    if conversation.messages.is_empty() {
-        return Err(
-            Failure::new(Kind::NothingToDo, "the conversation has no messages").at(&input.name),
-        );
-    }
+    let conversation = selection::choose_begun(&source, &input, session, console)?;
     let wire = match arguments.to {
         ConvertTo::Anthropic => Wire::Anthropic,
         ConvertTo::OpenaiChat => Wire::OpenAiChat,

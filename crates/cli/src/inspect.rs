@@ -13,17 +13,12 @@ use crate::arguments;
 use crate::error::{Ending, Failure};
 use crate::output::Console;
 use crate::progress::Progress;
-use crate::{input, model, selection};
+use crate::{model, selection};
 
 pub(crate) fn run(arguments: &arguments::Inspect, console: &Console) -> Result<Ending, Failure> {
     let counter = model::counter(&arguments.model, console)?;
     let progress = Progress::new(console);
-    let (source, input) = input::conversations(
-        &arguments.source.file,
-        &arguments.source.from,
-        console,
-        &progress,
-    )?;
+    let (source, input) = selection::read(&arguments.source, console, &progress)?;
     progress.working("counting", input.text.text.len());
     let session =
         |index: usize, conversation: &Conversation| Session::of(index + 1, conversation, &counter);

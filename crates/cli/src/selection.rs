@@ -9,8 +9,10 @@ use throughline_formats::source::Source;
 use throughline_transcript::conversation::Conversation;
 
 use crate::error::{Failure, Kind};
+use crate::input::Input;
 use crate::output::Console;
-use crate::words;
+use crate::progress::Progress;
+use crate::{arguments, input, words};
 
 /// How many conversations an error lists.
 const LISTED_MAX: usize = 50;
@@ -19,6 +21,31 @@ const TITLE_CHARACTERS: usize = 48;
 
 /// The header of [`rows`].
 pub(crate) const HEADER: [&str; 5] = ["no", "id", "title", "messages", "last"];
+
+/// Reads the conversations of the input.
+pub(crate) fn read(
+    source: &arguments::Source,
+    console: &Console,
+    progress: &Progress,
+) -> Result<(Source, Input), Failure> {
+    input::conversations(&source.file, &source.from, console, progress)
+}
+
+/// The conversation that is meant. It has messages.
+pub(crate) fn choose_begun<'a>(
+    source: &'a Source,
+    input: &Input,
+    session: Option<&str>,
+    console: &Console,
+) -> Result<&'a Conversation, Failure> {
+    let (_, conversation) = choose(source, &input.name, session, "", console)?;
+    match conversation.messages.is_empty() {
+        true => {
+            Err(Failure::new(Kind::NothingToDo, "the conversation has no messages").at(&input.name))
+        }
+        false => Ok(conversation),
+    }
+}
 
 /// The conversation that is meant, with its number.
 pub(crate) fn choose<'a>(

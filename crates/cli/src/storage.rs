@@ -26,7 +26,7 @@ pub(crate) const LAST: &str = "last";
 const CLOSING_WAIT: Duration = Duration::from_secs(5);
 
 /// Does the work with the user's store, making it if there is none, and closes it, however the work ends: what is left
-/// is one file without a log beside it.
+/// is one file without a log next to it.
 pub(crate) async fn using<T>(
     config: &Config,
     work: impl AsyncFnOnce(&Arc<dyn Store>) -> Result<T, Failure>,
@@ -179,6 +179,14 @@ pub(crate) async fn find(store: &dyn Store, wanted: &str) -> Result<SessionInfo,
 
 /// All sessions, the last changed first.
 pub(crate) async fn sessions(store: &dyn Store) -> Result<Vec<SessionInfo>, Failure> {
+    all(|page| store.sessions(page)).await
+}
+
+/// All rows of a store, read page by page.
+pub(crate) async fn all<T, F>(read: impl Fn(Page) -> F) -> Result<Vec<T>, Failure>
+where
+    F: Future<Output = Result<Vec<T>, StoreError>>,
+{
     const PAGE_ROWS: u32 = 1_000;
     let mut all = Vec::new();
     loop {
@@ -186,7 +194,7 @@ pub(crate) async fn sessions(store: &dyn Store) -> Result<Vec<SessionInfo>, Fail
             skip: all.len() as u64,
             limit: PAGE_ROWS,
         };
-        let found = store.sessions(page).await.map_err(failure)?;
+        let found = read(page).await.map_err(failure)?;
         if found.is_empty() {
             return Ok(all);
         }

@@ -1,4 +1,4 @@
-//! What goes wrong, and when: scripted, or by chance from the seed.
+//! Faults and when they happen: scripted, or by chance from the seed.
 //!
 //! Faults are written in a small language, on the command line as in tests: rules with commas between them, each the
 //! name of a fault, its parameter after `=`, and either `:` with a probability or `@` with the calls that it
@@ -45,7 +45,7 @@ pub struct Faults {
     rules: Vec<Rule>,
 }
 
-/// What goes wrong with a call.
+/// A fault of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -74,7 +74,7 @@ pub enum Fault {
     Pause,
     /// The reply is a refusal.
     Refusal,
-    /// The reply breaks off as if `max_tokens` were reached.
+    /// The reply is cut off as if `max_tokens` were reached.
     Truncated,
     /// A summary is unfit.
     Summary(BadSummary),
@@ -96,7 +96,7 @@ pub enum BadSummary {
     Refusal,
     /// The text is an error message.
     ErrorText,
-    /// It breaks off with `max_tokens`.
+    /// It is cut off with `max_tokens`.
     Truncated,
     /// Empty headings, or empty fields of the schema.
     Skeleton,
@@ -169,7 +169,7 @@ pub enum FaultsErrorReason {
     TooMany,
 }
 
-/// Where in the order of the checks a fault strikes.
+/// The counters that decide which calls a fault hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counts {
     /// Calls that would have been answered so far, this one included.
@@ -179,7 +179,7 @@ pub(crate) struct Counts {
 }
 
 impl Faults {
-    /// Nothing goes wrong.
+    /// No faults.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
@@ -250,6 +250,17 @@ impl FromStr for Faults {
     }
 }
 
+/// Faults without a value, by their names.
+const PLAIN_FAULTS: [(&str, Fault); 7] = [
+    ("spend-cap", Fault::SpendCap),
+    ("500", Fault::ServerError),
+    ("504", Fault::Timeout),
+    ("529", Fault::Overloaded),
+    ("pause", Fault::Pause),
+    ("refusal", Fault::Refusal),
+    ("truncated", Fault::Truncated),
+];
+
 fn fault(name: &str, value: Option<&str>) -> Result<Fault, FaultsErrorReason> {
     let refuse = |fault: &'static str, value: &str| FaultsErrorReason::Value {
         fault,
@@ -261,10 +272,12 @@ fn fault(name: &str, value: Option<&str>) -> Result<Fault, FaultsErrorReason> {
             Some(text) => text.parse().map(Some).map_err(|_| refuse(fault, text)),
         }
     };
-    let plain = |known: &'static str, fault: Fault| match value {
-        None => Ok(fault),
-        Some(value) => Err(refuse(known, value)),
-    };
+    if let Some((known, fault)) = PLAIN_FAULTS.into_iter().find(|(known, _)| *known == name) {
+        return match value {
+            None => Ok(fault),
+            Some(value) => Err(refuse(known, value)),
+        };
+    }
     match name {
         "429" => Ok(Fault::RateLimit {
             retry_after_s: match value {
@@ -272,10 +285,6 @@ fn fault(name: &str, value: Option<&str>) -> Result<Fault, FaultsErrorReason> {
                 _ => Some(number("429")?.unwrap_or(5)),
             },
         }),
-        "spend-cap" => plain("spend-cap", Fault::SpendCap),
-        "500" => plain("500", Fault::ServerError),
-        "504" => plain("504", Fault::Timeout),
-        "529" => plain("529", Fault::Overloaded),
         "cut" => Ok(Fault::Cut(number("cut")?)),
         "stall" => Ok(Fault::Stall(number("stall")?)),
         "error" => Ok(Fault::StreamError(number("error")?)),
@@ -291,9 +300,6 @@ fn fault(name: &str, value: Option<&str>) -> Result<Fault, FaultsErrorReason> {
             }
             None => Err(FaultsErrorReason::ValueMissing("slow")),
         },
-        "pause" => plain("pause", Fault::Pause),
-        "refusal" => plain("refusal", Fault::Refusal),
-        "truncated" => plain("truncated", Fault::Truncated),
         "summary" => match value {
             Some(kind) => BadSummary::from_name(kind)
                 .map(Fault::Summary)
@@ -386,18 +392,15 @@ impl fmt::Display for Fault {
             Self::RateLimit {
                 retry_after_s: None,
             } => f.write_str("429=none"),
-            Self::SpendCap => f.write_str("spend-cap"),
-            Self::ServerError => f.write_str("500"),
-            Self::Timeout => f.write_str("504"),
-            Self::Overloaded => f.write_str("529"),
             Self::Cut(at) => events(f, "cut", at),
             Self::Stall(at) => events(f, "stall", at),
             Self::StreamError(at) => events(f, "error", at),
             Self::SlowStart(by) => write!(f, "slow={}", by.as_secs_f64()),
-            Self::Pause => f.write_str("pause"),
-            Self::Refusal => f.write_str("refusal"),
-            Self::Truncated => f.write_str("truncated"),
             Self::Summary(kind) => write!(f, "summary={}", kind.name()),
+            plain => {
+                let known = PLAIN_FAULTS.iter().find(|(_, fault)| fault == plain);
+                f.write_str(known.map_or("", |(name, _)| name))
+            }
         }
     }
 }

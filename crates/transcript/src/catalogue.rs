@@ -75,7 +75,9 @@ pub struct Model {
 }
 
 /// Which tokenizer a model has, as far as it matters for counting.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize, serde::Serialize,
+)]
 #[non_exhaustive]
 pub enum TokenizerFamily {
     /// OpenAI's encoding of GPT-3.5 and GPT-4.

@@ -1,4 +1,4 @@
-//! A session as a chat has it: begun with the first message, gone on with, forked.
+//! A chat's session: started with the first message, resumed, forked.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ const CODE_ALONE: &str = "none";
 
 type Events = Pin<Box<dyn Stream<Item = SessionEvent> + Send>>;
 
-/// What is said, and with whom.
+/// A chat: its session and its connection.
 pub(crate) struct Talk<'a> {
     arguments: &'a Chat,
     pub(crate) config: &'a Config,
@@ -57,7 +57,7 @@ struct OpenSession {
 }
 
 impl<'a> Talk<'a> {
-    /// Makes the connection, and opens the session that is to be gone on with, if one is.
+    /// Connects, and opens the session to resume, if there is one.
     pub(crate) async fn begin(
         arguments: &'a Chat,
         config: &'a Config,
@@ -151,23 +151,26 @@ impl<'a> Talk<'a> {
 
     /// Who makes memories of a conversation with the model as it is now.
     fn memory_model(&self) -> Option<ModelCompactor> {
-        let Connection {
-            client,
-            model,
-            window,
-            catalogue,
-            ..
-        } = &self.connection;
-        let memory_model = self.config.memory_model.as_deref().unwrap_or(model);
+        let connection = &self.connection;
+        let memory_model = self
+            .config
+            .memory_model
+            .as_deref()
+            .unwrap_or(&connection.model);
         if memory_model == CODE_ALONE {
             return None;
         }
-        let compactor =
-            ModelCompactor::new(client.clone(), memory_model).catalogue(Arc::clone(catalogue));
-        Some(match window.filter(|_| memory_model == model) {
-            Some(window) => compactor.window(window),
-            None => compactor,
-        })
+        let compactor = ModelCompactor::new(connection.client.clone(), memory_model)
+            .catalogue(Arc::clone(&connection.catalogue));
+        Some(
+            match connection
+                .window
+                .filter(|_| memory_model == connection.model)
+            {
+                Some(window) => compactor.window(window),
+                None => compactor,
+            },
+        )
     }
 
     /// What the requests of a stored session begin with.
@@ -181,7 +184,7 @@ impl<'a> Talk<'a> {
         self.open.as_ref().map(|open| open.agent.session())
     }
 
-    /// The session and its agent. One begins with the first words that are said, so that nobody has empty sessions.
+    /// The session and its agent. It begins with the first message, so that no empty session is stored.
     pub(crate) async fn agent(&mut self, first: &str) -> Result<Agent, Failure> {
         if self.open.is_none() {
             let agent = self.builder(first)?.start().await;
@@ -198,7 +201,7 @@ impl<'a> Talk<'a> {
         self.open = Some(OpenSession { agent, events });
     }
 
-    /// The next thing that happens beside the conversation.
+    /// The next background event.
     pub(crate) async fn event(&mut self) -> SessionEvent {
         if let Some(open) = &mut self.open
             && let Some(event) = open.events.next().await
@@ -209,7 +212,7 @@ impl<'a> Talk<'a> {
         std::future::pending().await
     }
 
-    /// What has happened beside the conversation and was not told yet.
+    /// Background events that were not shown yet.
     pub(crate) fn past_event(&mut self) -> Option<SessionEvent> {
         self.event().now_or_never()
     }
@@ -310,7 +313,7 @@ impl<'a> Talk<'a> {
         Ok(said)
     }
 
-    /// An agent that can be started or gone on with.
+    /// An agent that can be started or resumed.
     fn builder(&self, first: &str) -> Result<AgentBuilder, Failure> {
         let system = match &self.arguments.system {
             Some(path) => Some(files::small_file(path)?),
@@ -352,21 +355,15 @@ impl<'a> Talk<'a> {
     }
 
     fn session_builder(&self, title: &str) -> SessionBuilder {
-        let Connection {
-            client,
-            model,
-            window,
-            catalogue,
-            ..
-        } = &self.connection;
-        let mut session = Session::builder(client.clone(), model)
+        let connection = &self.connection;
+        let mut session = Session::builder(connection.client.clone(), &connection.model)
             .store(Arc::clone(&self.store))
-            .catalogue(Arc::clone(catalogue))
+            .catalogue(Arc::clone(&connection.catalogue))
             .title(words::shortened(title, TITLE_MAX));
-        if let Some(window) = window {
-            session = session.window(*window);
+        if let Some(window) = connection.window {
+            session = session.window(window);
         }
-        if let Some(tokens) = self.connection.answer_tokens() {
+        if let Some(tokens) = connection.answer_tokens() {
             session = session.max_tokens(tokens);
         }
         if let Some(folder) = &self.arguments.folder {
@@ -453,7 +450,7 @@ impl StoredText {
     }
 }
 
-/// The stored session that is to be gone on with.
+/// The stored session to resume.
 async fn known(arguments: &Chat, store: &dyn Store) -> Result<Option<SessionInfo>, Failure> {
     let wanted = match (&arguments.resume, arguments.go_on) {
         (Some(id), _) => id.as_str(),
@@ -474,7 +471,7 @@ fn name(tool: &Raw) -> Option<String> {
     of(tool).or_else(|| of(&tool.field("function")?))
 }
 
-/// What a session that is gone on with has other than what was asked for: its tools are those with which it began.
+/// How a resumed session differs from what was requested: it keeps the tools it started with.
 fn difference(stored: &[String], given: &[String]) -> Vec<String> {
     let without = |some: &[String], others: &[String]| -> String {
         let names: Vec<&str> = some

@@ -38,12 +38,7 @@ pub(super) fn write(
     if let Some(mut list) = list {
         let count = list.len();
         list.truncate(LISTED_MAX);
-        section(
-            "conversations",
-            console.table(&selection::HEADER, list),
-            console,
-            &mut out,
-        );
+        section("conversations", &selection::HEADER, list, console, &mut out);
         if count > LISTED_MAX {
             out.push_str(&format!(
                 "... and {} more\n",
@@ -91,7 +86,7 @@ fn session_facts(session: &Session, report: &Report<'_>) -> Vec<Vec<String>> {
         facts.push(fact(
             "reported",
             &format!(
-                "{}, prompt {} at most and {} at last, output {} in all",
+                "{}, prompt {} at most, {} in the last, output {} in all",
                 counted(session.usage.calls, "call"),
                 number(session.usage.prompt_max),
                 number(session.usage.prompt_last),
@@ -133,16 +128,12 @@ fn details(session: &Session, console: &Console, out: &mut String) {
     };
     section(
         "tokens by speaker",
-        console.table(&[], of(&tokens.by_speaker)),
+        &[],
+        of(&tokens.by_speaker),
         console,
         out,
     );
-    section(
-        "tokens by kind",
-        console.table(&[], of(&tokens.by_kind)),
-        console,
-        out,
-    );
+    section("tokens by kind", &[], of(&tokens.by_kind), console, out);
 
     let largest = session.largest_blocks.iter().take(SHOWN_MAX).map(|block| {
         let what = match &block.tool {
@@ -158,12 +149,7 @@ fn details(session: &Session, console: &Console, out: &mut String) {
         ]
     });
     let header = ["tokens", "message", "line", "what", "begins"];
-    section(
-        "largest blocks",
-        console.table(&header, largest.collect()),
-        console,
-        out,
-    );
+    section("largest blocks", &header, largest, console, out);
 
     if !session.tool_calls.is_empty() {
         let tools = session.tool_calls.iter().take(SHOWN_MAX).map(|tool| {
@@ -175,12 +161,7 @@ fn details(session: &Session, console: &Console, out: &mut String) {
             ]
         });
         let header = ["tool", "calls", "failed", "tokens of results"];
-        section(
-            "tool calls",
-            console.table(&header, tools.collect()),
-            console,
-            out,
-        );
+        section("tool calls", &header, tools, console, out);
         more(session.tool_calls.len(), out);
     }
     if session.errors.total > 0 || !session.errors.lines.is_empty() {
@@ -197,16 +178,12 @@ fn details(session: &Session, console: &Console, out: &mut String) {
             counted(session.errors.total, "line")
         );
         let header = ["message", "tool", "times", "error"];
-        section(
-            &title,
-            console.table(&header, lines.collect()),
-            console,
-            out,
-        );
+        section(&title, &header, lines, console, out);
         more(session.errors.lines.len(), out);
     }
     if session.problems.is_empty() {
-        section("integrity", "nothing is broken\n".to_owned(), console, out);
+        heading("integrity", console, out);
+        out.push_str("nothing is broken\n");
     } else {
         let problems = session.problems.iter().take(SHOWN_MAX).map(|problem| {
             let message = problem
@@ -216,12 +193,7 @@ fn details(session: &Session, console: &Console, out: &mut String) {
             vec![message, problem.code.to_string(), problem.text.clone()]
         });
         let header = ["message", "problem", "what"];
-        section(
-            "integrity",
-            console.table(&header, problems.collect()),
-            console,
-            out,
-        );
+        section("integrity", &header, problems, console, out);
         more(session.problems.len(), out);
     }
     if !session.compactions.is_empty() {
@@ -233,12 +205,7 @@ fn details(session: &Session, console: &Console, out: &mut String) {
             ]
         });
         let header = ["before message", "trigger", "tokens before"];
-        section(
-            "compacted before",
-            console.table(&header, marks.collect()),
-            console,
-            out,
-        );
+        section("compacted before", &header, marks, console, out);
     }
 }
 
@@ -251,11 +218,21 @@ fn line(line: usize) -> String {
     }
 }
 
-fn section(title: &str, table: String, console: &Console, out: &mut String) {
+fn section(
+    title: &str,
+    header: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+    console: &Console,
+    out: &mut String,
+) {
+    heading(title, console, out);
+    out.push_str(&console.table(header, rows.into_iter().collect()));
+}
+
+fn heading(title: &str, console: &Console, out: &mut String) {
     out.push('\n');
     out.push_str(&console.heading(&harmless(title)));
     out.push('\n');
-    out.push_str(&table);
 }
 
 fn more(count: usize, out: &mut String) {

@@ -15,7 +15,7 @@ use throughline_transcript::wire::Wire;
 use crate::error::{Failure, Kind};
 use crate::{storage, words};
 
-/// A title is looked for in so many of the first messages.
+/// How many of the first messages a title is looked for in.
 const TITLE_MESSAGES: u64 = 4;
 const TITLE_CHARACTERS: usize = 60;
 /// Messages that are read at a time.
@@ -42,18 +42,8 @@ pub(super) async fn messages(
     session: &SessionInfo,
     store: &dyn Store,
 ) -> Result<Vec<StoredMessage>, Failure> {
-    let mut all: Vec<StoredMessage> = Vec::new();
-    loop {
-        let from = all.len() as u64;
-        let page = store
-            .messages(&session.id, from..from + PAGE_MESSAGES)
-            .await
-            .map_err(storage::failure)?;
-        if page.is_empty() {
-            return Ok(all);
-        }
-        all.extend(page);
-    }
+    let read = |from| store.messages(&session.id, from..from + PAGE_MESSAGES);
+    storage::all(|page| read(page.skip)).await
 }
 
 /// The message, read.

@@ -1,4 +1,4 @@
-//! `throughline sessions import`: a session of another program goes on here.
+//! `throughline sessions import`: a session of another program is continued here.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::convert::tell_losses;
 use crate::error::{Failure, Kind};
 use crate::output::Console;
 use crate::progress::Progress;
-use crate::{connect, input, selection, storage, words};
+use crate::{connect, selection, storage, words};
 
 /// Titles of sources can be whole messages.
 const TITLE_CHARACTERS: usize = 80;
@@ -29,19 +29,9 @@ pub(super) async fn run(
     console: &Console,
 ) -> Result<(), Failure> {
     let progress = Progress::new(console);
-    let (source, input) = input::conversations(
-        &arguments.source.file,
-        &arguments.source.from,
-        console,
-        &progress,
-    )?;
+    let (source, input) = selection::read(&arguments.source, console, &progress)?;
     let wanted = arguments.session.as_deref();
-    let (_, conversation) = selection::choose(&source, &input.name, wanted, "", console)?;
-    if conversation.messages.is_empty() {
-        return Err(
-            Failure::new(Kind::NothingToDo, "the conversation has no messages").at(&input.name),
-        );
-    }
+    let conversation = selection::choose_begun(&source, &input, wanted, console)?;
     let model = conversation.model.as_deref();
     let connection = connect::unconnected(&arguments.wanted, config, model)?;
     let wire = connection.client.wire();
@@ -75,7 +65,7 @@ pub(super) async fn run(
             true => None,
             false => Some(session.compact(None).await.map_err(not_compacted)?),
         };
-        // Where the session stands is known for sure when nothing of it runs any more.
+        // The final state of the session is known once nothing of it runs any more.
         session.close().await.map_err(not_compacted)?;
         Ok((session.id().to_string(), session.status(), memory))
     })
@@ -91,14 +81,14 @@ pub(super) async fn run(
     tell(&imported, memory.as_ref(), arguments.json, console)
 }
 
-/// What came of it.
+/// The result.
 #[derive(Serialize)]
 struct ImportReport {
     schema: &'static str,
     id: String,
     messages: usize,
     memory_version: Option<u32>,
-    /// Messages that the memory stands for.
+    /// Messages that the memory covers.
     covers: usize,
     /// Tokens of the next request, about.
     tokens: u64,
@@ -161,7 +151,7 @@ impl ConvertedSession {
         }
         let mut losses = converted.losses;
         if losses.iter().any(|loss| loss.code == "last-message") {
-            // A request ends with the user. A session goes on with what the user says next.
+            // A request ends with the user. A session continues with what the user says next.
             messages.pop();
         }
         // Tools are not taken over: those of the session are for its program to offer.

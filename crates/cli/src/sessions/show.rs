@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use throughline::EventRecord;
-use throughline::store::{EventRow, Loaded, MemoryInfo, Page, Store, StoredMessage, UsageSum};
+use throughline::store::{EventRow, Loaded, MemoryInfo, Store, StoredMessage, UsageSum};
 use throughline_transcript::catalogue::Money;
 use throughline_transcript::message::{Content, Message};
 
@@ -43,7 +43,7 @@ pub(super) async fn run(
         let message = store.message(&session.id, index).await;
         let message = message.map_err(storage::failure)?;
         let text = String::from_utf8_lossy(&message.original).into_owned();
-        // For programs it is what was received, byte for byte; a terminal must not be steered by it.
+        // Programs get what was received, byte for byte; a terminal must not interpret it.
         return console.print(&format!("{}\n", terminal::harmless(&text)));
     }
     let loaded = store.load(&session.id).await.map_err(storage::failure)?;
@@ -53,8 +53,8 @@ pub(super) async fn run(
     };
     let shown = SessionReport {
         entry: Entry::of(&session, store).await?,
-        versions: versions(&loaded, store).await?,
-        events: events(&loaded, store).await?,
+        versions: storage::all(|page| store.memories(&session.id, page)).await?,
+        events: storage::all(|page| store.events(&session.id, page)).await?,
         messages,
         loaded,
     };
@@ -75,40 +75,6 @@ struct SessionReport {
     versions: Vec<MemoryInfo>,
     events: Vec<EventRow>,
     messages: Vec<StoredMessage>,
-}
-
-async fn versions(loaded: &Loaded, store: &dyn Store) -> Result<Vec<MemoryInfo>, Failure> {
-    let mut all = Vec::new();
-    loop {
-        let page = page(all.len());
-        let found = store.memories(&loaded.session.id, page).await;
-        let found = found.map_err(storage::failure)?;
-        if found.is_empty() {
-            return Ok(all);
-        }
-        all.extend(found);
-    }
-}
-
-async fn events(loaded: &Loaded, store: &dyn Store) -> Result<Vec<EventRow>, Failure> {
-    let mut all = Vec::new();
-    loop {
-        let page = page(all.len());
-        let found = store.events(&loaded.session.id, page).await;
-        let found = found.map_err(storage::failure)?;
-        if found.is_empty() {
-            return Ok(all);
-        }
-        all.extend(found);
-    }
-}
-
-fn page(skip: usize) -> Page {
-    const ROWS: u32 = 1_000;
-    Page {
-        skip: skip as u64,
-        limit: ROWS,
-    }
 }
 
 impl SessionReport {

@@ -45,7 +45,7 @@ struct SettingsRow {
     economy: EconomyRow,
     spending: SpendingRow,
     binds_thinking: bool,
-    tokenizer: Option<TokenizerRow>,
+    tokenizer: Option<TokenizerFamily>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -110,19 +110,6 @@ enum EconomyRuleRow {
     WhenItPays { margin_permille: u32 },
 }
 
-/// Under its name in the catalogue.
-#[derive(Clone, Copy, Serialize, Deserialize)]
-enum TokenizerRow {
-    #[serde(rename = "cl100k_base")]
-    Cl100k,
-    #[serde(rename = "o200k_base")]
-    O200k,
-    #[serde(rename = "claude-1")]
-    Claude1,
-    #[serde(rename = "claude-2")]
-    Claude2,
-}
-
 impl From<&CompactionSettings> for SettingsRow {
     fn from(settings: &CompactionSettings) -> Self {
         let economy = settings.economy;
@@ -158,14 +145,15 @@ impl From<&CompactionSettings> for SettingsRow {
                 },
             },
             binds_thinking: settings.binds_thinking,
-            tokenizer: TokenizerRow::of(settings.counter.family()),
+            tokenizer: Some(settings.counter.family())
+                .filter(|family| *family != TokenizerFamily::Other),
         }
     }
 }
 
 impl SettingsRow {
     fn set(self, settings: &mut CompactionSettings) {
-        let counter = match self.tokenizer.map(TokenizerRow::family) {
+        let counter = match self.tokenizer {
             Some(family) if family != settings.counter.family() => Counter::of_family(family),
             _ => settings.counter,
         };
@@ -221,22 +209,6 @@ impl StoredRule {
                 Ok(margin_permille) => EconomyRule::WhenItPays { margin_permille },
                 Err(_) => EconomyRule::WhenCold,
             },
-        }
-    }
-}
-
-impl TokenizerRow {
-    fn of(family: TokenizerFamily) -> Option<Self> {
-        let all = [Self::Cl100k, Self::O200k, Self::Claude1, Self::Claude2];
-        all.into_iter().find(|row| row.family() == family)
-    }
-
-    fn family(self) -> TokenizerFamily {
-        match self {
-            Self::Cl100k => TokenizerFamily::Cl100k,
-            Self::O200k => TokenizerFamily::O200k,
-            Self::Claude1 => TokenizerFamily::Claude1,
-            Self::Claude2 => TokenizerFamily::Claude2,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use throughline_engine::{CompactionSettings, CompactorChoice as EngineCompactor};
+use throughline_engine::{CompactionSettings, CompactorChoice as EngineCompactor, Time};
 use throughline_memory::document::{Memory, Status};
 use throughline_store::{ForkPoint, NewSession, SessionId, StoreError, Writer};
 use throughline_transcript::cut::TailBegins;
@@ -37,29 +37,19 @@ impl SessionBuilder {
         if !self.history.is_empty() {
             return self.start_behind_history().await;
         }
-        let SessionStart {
-            id,
-            clock,
-            frame,
-            settings,
-            row,
-        } = self.beginning();
-        let new = self.new_session(&id, &frame, clock.now().ms(), &row);
+        let start = self.first_state();
+        let new = self.new_session(&start, start.clock.now());
         self.store.create(new, Vec::new()).await?;
-        let writer = self.store.open(&id, self.open_wait).await?;
+        let writer = self.store.open(&start.id, self.open_wait).await?;
         self.memory = self.memory.take().map(brought);
-        let core = Core::new(
-            settings.clone(),
-            row,
-            self.frame.model.clone(),
-            self.options(),
-        );
-        let parts = self.parts(writer, frame, clock, &settings);
+        let model = self.frame.model.clone();
+        let core = Core::new(start.settings.clone(), start.row, model, self.options());
+        let parts = self.parts(writer, start.frame, start.clock, &start.settings);
         Ok(launch(parts, core).await?)
     }
 
     /// What every session begins with.
-    fn beginning(&mut self) -> SessionStart {
+    fn first_state(&mut self) -> SessionStart {
         let frame = Frame::new(self.client.wire(), self.frame.clone());
         let model = self.catalogue.find(&self.frame.model);
         let basis = Basis {
@@ -87,13 +77,7 @@ impl SessionBuilder {
     }
 
     async fn start_behind_history(mut self) -> Result<Session, OpenError> {
-        let SessionStart {
-            id,
-            clock,
-            frame,
-            settings,
-            row,
-        } = self.beginning();
+        let start = self.first_state();
         let history = std::mem::take(&mut self.history);
         let checker = RequestChecker {
             client: &self.client,
@@ -101,17 +85,17 @@ impl SessionBuilder {
         };
         let append = input::history(
             &history,
-            &frame,
+            &start.frame,
             &checker,
-            clock.now(),
-            self.shortened_from(&settings),
-            &settings,
+            start.clock.now(),
+            self.shortened_from(&start.settings),
+            &start.settings,
         )
         .map_err(|finding| OpenError::History { finding })?;
-        let new = self.new_session(&id, &frame, clock.now().ms(), &row);
+        let new = self.new_session(&start, start.clock.now());
         self.store.create(new, vec![append]).await?;
         let memory = self.memory.take();
-        let session = self.resume(&id).await?;
+        let session = self.resume(&start.id).await?;
         if let Some(memory) = memory {
             // It comes before the first message.
             let begun = session.set_memory(brought(memory)).await;
@@ -197,16 +181,10 @@ impl SessionBuilder {
         parent: Parent,
     ) -> Result<Session, OpenError> {
         let messages = parent.messages;
-        let SessionStart {
-            id,
-            clock,
-            frame,
-            settings,
-            mut row,
-        } = self.beginning();
-        let now = clock.now();
-        row.pins = parent.pins.iter().cloned().map(PinRow).collect();
-        let mut new = self.new_session(&id, &frame, now.ms(), &row);
+        let mut start = self.first_state();
+        let now = start.clock.now();
+        start.row.pins = parent.pins.iter().cloned().map(PinRow).collect();
+        let mut new = self.new_session(&start, now);
         new.parent = Some(ForkPoint {
             session: parent.id.clone(),
             message_count: messages as u64,
@@ -221,7 +199,7 @@ impl SessionBuilder {
         );
         if let Some((row, digest)) = newest.await? {
             let mut version =
-                core::version_of(&row, &settings).map_err(|what| OpenError::Corrupt {
+                core::version_of(&row, &start.settings).map_err(|what| OpenError::Corrupt {
                     id: parent.id.to_string(),
                     what,
                 })?;
@@ -242,25 +220,19 @@ impl SessionBuilder {
         }
         self.store.create(new, changes).await?;
         self.memory = None;
-        self.resume(&id).await
+        self.resume(&start.id).await
     }
 
-    fn new_session(
-        &self,
-        id: &SessionId,
-        frame: &Frame,
-        now_ms: i64,
-        row: &SessionRow,
-    ) -> NewSession {
+    fn new_session(&self, start: &SessionStart, now: Time) -> NewSession {
         NewSession {
-            id: id.clone(),
+            id: start.id.clone(),
             parent: None,
             wire: self.client.wire().name().to_owned(),
             model: self.frame.model.clone(),
             title: self.title.clone(),
-            created_ms: now_ms,
-            head: frame.head().into_bytes().into(),
-            settings: row.to_json(),
+            created_ms: now.ms(),
+            head: start.frame.head().into_bytes().into(),
+            settings: start.row.to_json(),
         }
     }
 
