@@ -1,7 +1,7 @@
 //! Draws what a chat looks like: the real program in a terminal that is kept in memory, as SVG.
 //!
 //! `scripts/screenshots` builds the program and runs this. The same program gives the same pictures: the model is
-//! simulated, with a fixed seed and no latency; nothing is typed before everything that goes on in the background has
+//! simulated, with a fixed seed and no latency; nothing is typed before everything in the background has
 //! ended; and the day is always the same.
 #![expect(
     clippy::unwrap_used,
@@ -114,7 +114,7 @@ fn memory(program: &Path) -> String {
     for (line, text) in [
         ("/pin The port is 8443.", "pinned: it is in every memory"),
         ("/compact the deploy region", "memory swapped in: "),
-        ("/memory", "stands for messages"),
+        ("/memory", "represents messages"),
         ("/undo", "taken back"),
     ] {
         say(&terminal, line, text);

@@ -1,4 +1,4 @@
-//! Addresses of providers: what may be one, and what must not stand in it.
+//! Addresses of providers: what may be one, and what it must not contain.
 
 use http::Uri;
 
@@ -37,7 +37,7 @@ pub(crate) fn fault(base_url: &str) -> Option<Fault> {
     (!is_address).then_some(Fault::NoAddress)
 }
 
-/// Whether requests can go there. What is wrong with it is said without the address: there may be a key in it, and errors
+/// Checks that requests can be sent there. Errors do not contain the address: there may be a key in it, and errors
 /// are shown to others.
 pub(crate) fn check(base_url: &str) -> Result<(), String> {
     let said = match fault(base_url) {

@@ -1,7 +1,7 @@
 //! `throughline chat`: a conversation with a model, in a terminal or a pipe.
 //!
 //! [`talk`] is the session; [`editor`] is where lines come from, [`commands`] what they mean, [`actions`] what is done
-//! about them; [`answer`] and [`markdown`] show what the model says, [`notes`] and [`meter`] what goes on beside it;
+//! about them; [`answer`] and [`markdown`] show what the model says, [`notes`] and [`meter`] what happens in the background;
 //! [`approvals`] and [`preview`] ask about calls.
 
 mod actions;
@@ -93,7 +93,7 @@ async fn converse(
     Ok(ending)
 }
 
-/// A chat that goes on until somebody leaves.
+/// A chat that runs until the user leaves.
 struct Conversation<'a> {
     thinking: Thinking,
     talk: Talk<'a>,
@@ -103,13 +103,13 @@ struct Conversation<'a> {
     is_terminal: bool,
     /// What the next line begins with.
     given: String,
-    /// The next message takes the place of this one and all after it.
+    /// The next message replaces this one and all after it.
     replaces: Option<usize>,
     /// The part of the last prompt that came from the provider's cache, per cent.
     cached: Option<u64>,
 }
 
-/// Whether the chat goes on.
+/// Whether the chat continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NextStep {
     Continue,
@@ -200,7 +200,7 @@ impl Conversation<'_> {
         Ok(())
     }
 
-    /// Shows a turn until it ends, or until Ctrl-C. If it breaks off, `advice` says what can be done.
+    /// Shows a turn until it ends, or until Ctrl-C. If it is interrupted, `advice` says what to do.
     async fn follow(&mut self, mut turn: AgentTurn, advice: &str) -> Result<(), Failure> {
         // What is typed meanwhile waits for the next line.
         let _quiet = self.is_terminal.then(Quiet::begin);

@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &arguments::Check, console: &Console) -> Result<End
 
 /// One body and what was found in it.
 struct Body {
-    /// Where it stands in a file with one a line.
+    /// Its line, in a file with one body a line.
     line: Option<usize>,
     /// The model that it names.
     model: Option<String>,

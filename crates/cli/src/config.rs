@@ -1,6 +1,6 @@
 //! What the user has settled: the configuration file.
 //!
-//! [`keys`] is the one table of what can stand in it. Help, `throughline config show`, the documentation and the checks
+//! [`keys`] is the one table of its keys. Help, `throughline config show`, the documentation and the checks
 //! are made from that table. Nothing is read from the file but what the table names.
 
 pub(crate) mod keys;
@@ -155,7 +155,7 @@ impl Config {
         Ok(())
     }
 
-    /// Whether `value` can stand for `key` in the file at `path`.
+    /// Whether `value` is valid for `key` in the file at `path`.
     pub(crate) fn check(key: &Key, value: &Value, path: &Path) -> Result<(), Failure> {
         let mut context = values::Context::of(path);
         (key.set)(&mut Self::default(), value, &mut context).map_err(|what| {
@@ -185,7 +185,7 @@ impl Config {
         self.system.as_deref().map(files::small_file).transpose()
     }
 
-    /// Where everything is kept that the program writes by itself: sessions, the history of the prompt.
+    /// The folder of everything that the program stores: sessions, the history of the prompt.
     pub(crate) fn data_folder(&self) -> Result<PathBuf, Failure> {
         match &self.data {
             Some(folder) => Ok(folder.clone()),
@@ -204,7 +204,7 @@ pub(crate) struct Clash {
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) path: PathBuf,
-    /// Somebody has named it: then it has to be there.
+    /// The user has named it, so it has to exist.
     is_named: bool,
 }
 
@@ -224,7 +224,7 @@ impl Place {
         })
     }
 
-    /// What stands in the file; `None` if there is none.
+    /// The content of the file; `None` without one.
     pub(crate) fn text(&self) -> Result<Option<String>, Failure> {
         match self.path.metadata() {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !self.is_named => Ok(None),
@@ -249,7 +249,7 @@ fn folder_of_user(variable: &str, below_home: &str) -> Result<PathBuf, Failure> 
 }
 
 trait KeyValueSpan {
-    /// Where the key and its value stand.
+    /// The place of the key and its value.
     fn key_value_span(&self, name: &str) -> Option<Range<usize>>;
 }
 
@@ -283,7 +283,7 @@ pub(crate) fn unknown(name: &str) -> Failure {
     }
 }
 
-/// The key that somebody has most likely meant.
+/// The key that was most likely meant.
 fn nearest(name: &str) -> Option<&'static Key> {
     /// Below that, words have nothing to do with each other.
     const ALIKE: f64 = 0.75;

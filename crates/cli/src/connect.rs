@@ -50,7 +50,7 @@ pub(crate) struct Connection {
     pub(crate) client: Client,
     /// The model's name, as requests have it.
     pub(crate) model: String,
-    /// Its window, tokens, where somebody has said it: the user, or the server.
+    /// Its window, tokens, if the user or the server has named it.
     pub(crate) window: Option<u64>,
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) kind: ConnectionKind,
@@ -62,7 +62,7 @@ pub(crate) struct Connection {
 const ANSWER_TOKENS_MAX: u64 = 16_000;
 
 impl Connection {
-    /// The longest answer, tokens, where the window is known and nobody says anything else.
+    /// The longest answer, tokens, if the window is known and no other limit is set.
     pub(crate) fn answer_tokens(&self) -> Option<u64> {
         let known = self.catalogue.find(&self.model).map(|model| model.window);
         let window = self.window.or(known)?;
@@ -215,7 +215,7 @@ fn the_only(models: Vec<ModelInfo>) -> Result<String, Failure> {
 /// What a server has.
 pub(crate) struct ModelListing {
     pub(crate) models: Vec<ModelInfo>,
-    /// The model that would be asked; empty where nobody names one.
+    /// The model that would be asked; empty if none is named.
     pub(crate) model: String,
 }
 
@@ -274,7 +274,7 @@ fn simulated(
         Some(SimulatedLatency::None) => Latency::none(),
         Some(SimulatedLatency::Real) | None => Latency::real(),
     };
-    // Nobody looks at the ledger here.
+    // The ledger is not used here.
     options.keeps_bodies = false;
     let transport: Arc<dyn Transport> = Arc::new(SimulatedProvider::new(options));
     let client = Client::builder(wire, "http://simulator")
@@ -299,7 +299,7 @@ pub(crate) struct Server {
     pub(crate) credential: Option<Credential>,
     /// Where the key comes from, for people.
     pub(crate) key_from: Option<String>,
-    /// The model where nobody says one.
+    /// The default model.
     model: Option<String>,
 }
 
@@ -310,7 +310,7 @@ pub(crate) struct NoKey {
     pub(crate) variable: Option<&'static str>,
 }
 
-/// Where requests would go, without looking whether somebody is there.
+/// Where requests would go, without checking that a server answers.
 pub(crate) fn server(
     wanted: &ConnectionOptions,
     config: &Config,
@@ -332,7 +332,7 @@ pub(crate) fn server(
     let named = wanted.base_url.as_ref().or(config.base_url.as_ref());
     if let Some(base_url) = named {
         checked(base_url, "--base-url")?;
-        // The key of the environment belongs to the provider's own address: it goes nowhere else by itself.
+        // The key of the environment belongs to the provider's own address: it is sent nowhere else unless the user says so.
         let own = provider.filter(|provider| base_url.trim_end_matches('/') == provider.base_url);
         let key = match (configured, own) {
             (Some(key), _) => Some(key),
@@ -486,7 +486,7 @@ mod tests {
         assert_eq!(known.id, simulated_as(Wire::Anthropic));
     }
 
-    /// Requests to an address that somebody names never carry a key that belongs to another.
+    /// Requests to an address that the user names never carry a key that belongs to another.
     #[test]
     fn a_key_goes_to_its_own_provider_only() {
         let at = |base_url: &str| {

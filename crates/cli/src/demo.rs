@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &Demo, console: &Console) -> Result<Ending, Failure
             play::play(&script, way, arguments.window, &|| bar.inc(1)).map_err(|what| {
                 Failure::new(
                     Kind::Bug,
-                    format!("the session {} broke off: {what}", way.title()),
+                    format!("the session {} failed: {what}", way.title()),
                 )
             })?,
         );

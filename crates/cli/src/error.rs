@@ -122,13 +122,13 @@ impl Failure {
         }
     }
 
-    /// Nobody reads any more.
+    /// The reader has closed the pipe.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         self.kind == Kind::ClosedPipe
     }
 }
 
-/// What went wrong, and what that came of, in one line.
+/// What went wrong, and its causes, in one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -161,13 +161,13 @@ pub(crate) const BUG_HINT: &str = "this is a mistake in throughline; please repo
 
 pub(crate) const BUG_CODE: u8 = 70;
 
-/// A panic is our mistake, and the user is told so in words.
+/// A panic is our mistake, and the message says so.
 pub(crate) fn report_panics_as_bugs() {
     std::panic::set_hook(Box::new(|panic| {
         use std::io::Write;
         quiet::restore();
         let mut stderr = io::stderr().lock();
-        // If even stderr is gone, there is nobody left to tell.
+        // If even stderr is closed, the error cannot be reported.
         let _ = writeln!(stderr, "error: {panic}\nhint: {BUG_HINT}");
         std::process::exit(BUG_CODE.into());
     }));

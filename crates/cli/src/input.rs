@@ -1,6 +1,6 @@
 //! Gets at the conversations: reads a file, standard input, a folder or a database, and has it read by the library.
 //!
-//! Whatever the input is, it becomes one text in a format that the library knows. What is skipped on the way is told on
+//! Every input becomes one text in a format that the library knows. What is skipped on the way is reported on
 //! standard error. The text is held once; nothing of it is copied that can be shared.
 
 mod database;
@@ -62,7 +62,7 @@ pub(crate) struct Input {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Reads everything that `path` stands for.
+/// Reads everything that `path` names.
 pub(crate) fn open(path: &Path, console: &Console, progress: &Progress) -> Result<Input, Failure> {
     if path.as_os_str() == "-" {
         let stdin = io::stdin();
@@ -83,7 +83,7 @@ pub(crate) fn open(path: &Path, console: &Console, progress: &Progress) -> Resul
         if start[..length].starts_with(SQLITE) {
             return database::read(path, name);
         }
-        // Opened anew: a file can be read from the start again.
+        // Opened again, so that the file is read from its start.
         file = File::open(path).map_err(|error| unreadable(path, &error))?;
     }
     stream(

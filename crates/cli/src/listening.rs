@@ -51,7 +51,7 @@ impl Endings {
         taken().map_err(|error| cannot_listen(address, usual, &error))
     }
 
-    /// Waits until somebody wants the command to end.
+    /// Waits until the command is told to end.
     pub(crate) async fn wanted(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}

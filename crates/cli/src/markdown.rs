@@ -1,6 +1,6 @@
 //! The model's Markdown, formatted while it comes in.
 //!
-//! What has come of a line is shown at once. When more of it comes, only the rows of the screen that change by that are
+//! The received part of a line is shown at once. When more of it arrives, only the rows of the screen that change are
 //! drawn again: those in which a style begins or ends, or a word moves to the next row. There is no timer, and nothing is
 //! held back.
 
@@ -13,7 +13,7 @@ use crate::terminal::{Look, harmless};
 
 /// Lines longer than that are broken, bytes: a line is drawn again whenever more of it comes.
 const LINE_BYTES_MAX: usize = 4_000;
-/// Words are not spread over more columns than this: nobody likes to read longer lines.
+/// Text is wrapped at this many columns: longer lines are hard to read.
 const PROSE_COLUMNS_MAX: usize = 100;
 /// Continued rows are indented by no more than this, columns.
 const HANGING_MAX: usize = 16;
@@ -22,7 +22,7 @@ const HANGING_MAX: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Rendering {
     look: Look,
-    /// What has come of the last line.
+    /// The received part of the last line.
     line: String,
     /// Its rows on the screen; the cursor is at the end of the last one.
     shown: Vec<String>,
@@ -68,7 +68,7 @@ impl Rendering {
         out
     }
 
-    /// The terminal may have another size. Where the rows of the line that is coming in stand now, nobody knows: they are
+    /// The terminal may have another size. The rows of the incoming line cannot be located any more: they are
     /// left alone, and the rest of it begins below them.
     pub(crate) fn resized(&mut self, look: Look) -> String {
         let has_changed = look != std::mem::replace(&mut self.look, look);

@@ -1,9 +1,9 @@
 //! Where things are written: standard output, standard error, files.
 //!
-//! Standard output carries what was asked for and nothing else; everything that is said about it goes to standard
-//! error. Only this file looks at the environment: whether somebody looks at a terminal, and whether they want colours.
+//! Standard output carries the result and nothing else; everything about it goes to standard
+//! error. Only this file looks at the environment: whether there is a terminal, and whether colours are wanted.
 //!
-//! A file is written beside its place, flushed to the disk and moved there in one step, so that neither a full disk nor
+//! A file is written next to its target, flushed to the disk and renamed in one step, so that neither a full disk nor
 //! Ctrl-C leaves half a file. It belongs to the user alone: memories and transcripts are private.
 
 use std::io::{self, IsTerminal, Write};
@@ -23,11 +23,11 @@ use crate::terminal::{self, Colours, Look, harmless};
 /// What is known about the streams.
 #[derive(Clone, Debug)]
 pub(crate) struct Console {
-    /// Somebody types.
+    /// Standard input is a terminal.
     pub(crate) is_stdin_terminal: bool,
-    /// Somebody reads standard output in a terminal.
+    /// Standard output is a terminal.
     pub(crate) is_stdout_terminal: bool,
-    /// Somebody reads standard error in a terminal.
+    /// Standard error is a terminal.
     pub(crate) is_stderr_terminal: bool,
     stdout_has_colours: bool,
     stderr_has_colours: bool,
@@ -135,7 +135,7 @@ impl Console {
         }
     }
 
-    /// What somebody is asked about. What comes from elsewhere must be [`harmless`] in it.
+    /// Asks the user about something. Text from elsewhere must be made [`harmless`] first.
     pub(crate) fn question(&self, text: &str) {
         self.stderr(text);
     }
@@ -152,7 +152,7 @@ impl Console {
     }
 
     fn stderr(&self, text: &str) {
-        // If standard error is gone, there is nobody left to tell.
+        // If standard error is closed, the error cannot be reported.
         let _ = io::stderr().lock().write_all(text.as_bytes());
     }
 
@@ -314,7 +314,7 @@ pub(crate) fn write(path: Option<&Path>, document: &str) -> Result<(), Failure> 
 /// The file that is being written, to be taken away on Ctrl-C.
 static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// Whether `path` can be written to, as far as it shows beforehand: better now than after the work.
+/// Checks that `path` looks writable: better now than after the work.
 pub(crate) fn check_place(path: Option<&Path>) -> Result<(), Failure> {
     match path {
         Some(path) if path.as_os_str() != "-" => place_of(path).map(drop),
@@ -413,7 +413,7 @@ fn clean_up_on_interrupt() {}
 /// Whether Ctrl-C means something else than the end of the program.
 static INTERRUPTS_ARE_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// From now on, Ctrl-C is for somebody else: it does not end the program while a file is written.
+/// From now on, Ctrl-C is handled elsewhere: it does not end the program while a file is written.
 pub(crate) fn leave_interrupts_alone() {
     INTERRUPTS_ARE_TAKEN.store(true, Ordering::Relaxed);
 }
@@ -426,7 +426,7 @@ fn clean_up_on_interrupt() {
         return;
     }
     STARTED.call_once(|| {
-        // Without the watcher an interrupt ends the program all the same; only a hidden file may stay.
+        // Without the watcher an interrupt still ends the program; only a hidden file may stay.
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .build()

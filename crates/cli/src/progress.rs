@@ -26,7 +26,7 @@ impl Progress {
         }
     }
 
-    /// Reading of so many bytes begins, or of an unknown number.
+    /// Starts reading this many bytes, or an unknown number.
     pub(crate) fn reading(&self, bytes: Option<u64>) {
         if let Some(bytes) = bytes.filter(|bytes| *bytes >= BYTES_MIN) {
             self.show("reading  {bar:30} {bytes}/{total_bytes}");
@@ -38,7 +38,7 @@ impl Progress {
         self.bar.inc(bytes as u64);
     }
 
-    /// A step of work on so many bytes begins whose end is not known.
+    /// Starts a step of work on this many bytes whose end is not known.
     pub(crate) fn working(&self, what: &'static str, bytes: usize) {
         if bytes as u64 >= BYTES_MIN {
             self.show("{spinner} {msg} ({elapsed})");

@@ -29,7 +29,7 @@ use crate::listening::Endings;
 use crate::output::Console;
 use crate::{config, listening, model, runtime, storage};
 
-/// Where it listens if nobody says otherwise.
+/// The default address.
 const USUAL: &str = "127.0.0.1:8787";
 /// How long answers that are under way may take to end.
 const END_WAIT: Duration = Duration::from_secs(30);
@@ -85,7 +85,7 @@ async fn served_with_log(
     .await
 }
 
-/// Serves until somebody wants it to end.
+/// Serves until it is told to end.
 async fn attended(
     arguments: &Serve,
     proxy: Proxy,

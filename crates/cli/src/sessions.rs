@@ -60,7 +60,7 @@ struct Entry {
     updated_at: Option<String>,
     messages: u64,
     tokens: u64,
-    /// The newest; 0 where there is none.
+    /// The newest; 0 without one.
     memory_version: u64,
 }
 

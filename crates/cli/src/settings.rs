@@ -40,7 +40,7 @@ struct Report {
 #[derive(Serialize)]
 struct Row {
     key: &'static str,
-    /// As it stands in the file.
+    /// As it is written in the file.
     value: Option<String>,
     default: &'static str,
     about: &'static str,
@@ -99,7 +99,7 @@ fn change(
     if let Some(text) = value {
         Config::check(key, &meant(key, text), &place.path)?;
     }
-    // A value can be a mistake beside the others. What was one before is not for this change to mend.
+    // A value can conflict with the others. A conflict from before is not this change's to fix.
     if Config::parse(&before, &place.path).is_ok()
         && let Err(clash) = Config::understand(&after, &place.path)?.agrees()
     {

@@ -16,7 +16,7 @@ use crate::listening::Endings;
 use crate::output::Console;
 use crate::{listening, model, runtime};
 
-/// Where it listens if nobody says otherwise.
+/// The default address.
 const USUAL: &str = "127.0.0.1:8484";
 
 pub(crate) fn run(arguments: &Simulate, console: &Console) -> Result<Ending, Failure> {
@@ -44,7 +44,7 @@ fn options(arguments: &Simulate) -> Result<Options, Failure> {
         SimulatedLatency::Real => Latency::real(),
         SimulatedLatency::None => Latency::none(),
     };
-    // Nobody looks at the ledger here.
+    // The ledger is not used here.
     options.keeps_bodies = false;
     options.faults = arguments.faults.clone();
     Ok(options)
@@ -111,7 +111,7 @@ async fn served(
     );
     tokio::pin!(serving);
     tokio::select! {
-        // It only ends when it is told to.
+        // It ends only on request.
         () = &mut serving => return Ok(()),
         () = endings.wanted() => {}
     }

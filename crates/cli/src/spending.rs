@@ -47,7 +47,7 @@ impl Spending {
     }
 }
 
-/// The text for a terminal of so many columns, or for a pipe.
+/// The text for a terminal of this many columns, or for a pipe.
 pub(crate) fn text(all: &[Spending], columns: Option<usize>, console: &Console) -> String {
     if columns.is_some_and(|columns| columns < TABLE_COLUMNS_MIN) {
         return all.iter().map(Spending::list).collect();

@@ -85,7 +85,7 @@ fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// A database that nobody can write to until this ends.
+/// A database that is locked until this is dropped.
 async fn locked(database: &Path) -> sqlx::Transaction<'static, sqlx::Sqlite> {
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(database);
     let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();

@@ -1,7 +1,7 @@
 //! Edits of a memory by a person, item by item.
 //!
 //! The ledger is what the user said: its items can be neither dropped nor reworded. A later statement can supersede
-//! one; it is added beside it.
+//! one; it is added as an item of its own.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -158,7 +158,7 @@ fn supersede(memory: &mut Memory, at: usize, by: &str, version: u32) -> Result<(
         return Err(ItemProblem::Superseded.of(&item.id));
     }
     let text = accept(&item.id, by)?;
-    // It is said now: after everything that the memory represents.
+    // It is stated now: after everything that the memory represents.
     let message = memory.cover.messages.saturating_sub(1);
     let mut new_id = Item::id_for(Section::Corrections, message, &text);
     while memory.items.iter().any(|item| item.id == new_id) {

@@ -250,7 +250,7 @@ impl Live {
 
     /// Where the last request that was answered ended: its answer begins there.
     ///
-    /// It is read off the messages, so that a session that was stored knows it as well as one that went on.
+    /// It is derived from the messages, so that a resumed session knows it as well as one that kept running.
     pub(crate) fn last_asked(&self) -> Option<usize> {
         let is_answer = |message: &Message| message.role == Role::Assistant;
         let last = self.messages.iter().rposition(is_answer)?;

@@ -1,6 +1,6 @@
 //! Where a phase of the work ends: a good moment to let go of how it was done.
 //!
-//! Signs are looked for in what happens, not in what is planned: a todo list of which every step is done, a commit,
+//! Signs are what happens, not what is planned: a todo list with every step done, a commit,
 //! tests that pass after they had failed, a request that has no word in common with the ones before, a long pause. They
 //! are signs, no more: a swap is never made for them alone if it would gain little.
 
@@ -92,7 +92,7 @@ impl PhaseDetector {
         found
     }
 
-    /// Whether a result says that the plan was written of which all is done. A call that failed has written none.
+    /// Whether a result says that a plan with every step done was written. A call that failed has written none.
     fn is_finished_by(&mut self, result: &ToolResult) -> bool {
         let place = self.finishing.iter().position(|id| *id == result.call_id);
         let Some(place) = place else { return false };

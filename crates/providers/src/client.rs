@@ -27,7 +27,7 @@ use crate::transport::{Transport, TransportError};
 /// How long the head of an answer may take, as in the providers' SDKs: an answer that is not streamed begins at its end.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How long nothing may come of a body. Local servers say nothing while they read a long prompt.
+/// The longest silence within a body. Local servers send nothing while they read a long prompt.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Which version of Anthropic's API is asked for (`anthropic-version`).
@@ -208,7 +208,7 @@ impl Client {
 
     /// Sends a complete request body and waits until an answer begins.
     ///
-    /// Until then the request is sent again as the [`RetryPolicy`] says. The body goes out byte for byte, unless
+    /// Until then the request is sent again as the [`RetryPolicy`] says. The body is sent byte for byte, unless
     /// [`CallOptions::delivery`] asks for a change.
     ///
     /// # Errors
@@ -369,7 +369,7 @@ impl ClientBuilder {
         self
     }
 
-    /// How long nothing may come of an answer's body; 300 s by default. There is no limit on the whole answer.
+    /// The longest silence within an answer's body; 300 s by default. There is no limit on the whole answer.
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle_timeout = timeout;
         self

@@ -1,4 +1,4 @@
-//! The key to a provider: where it comes from, and that it goes nowhere else.
+//! The key to a provider: where it comes from, and how it is kept from leaking.
 //!
 //! A [`Credential`] is never shown: not in `Debug`, not in errors, not in logs. What a server repeats of it is taken
 //! out of its answer before the caller gets it.
@@ -39,7 +39,7 @@ pub enum CredentialError {
         /// Their names.
         names: Vec<String>,
     },
-    /// It is empty, or has characters that cannot stand in a header.
+    /// It is empty, or has characters that a header cannot contain.
     #[error("the credential from {from} is empty or has characters that cannot be sent")]
     Unusable {
         /// Where it comes from.
@@ -77,7 +77,7 @@ pub enum CredentialError {
 /// The longest credential file that is read, bytes: keys are short.
 const FILE_BYTES_MAX: u64 = 16 * 1024;
 
-/// What stands where a credential stood.
+/// What replaces a credential.
 const REDACTED: &str = "[redacted]";
 
 /// Shorter credentials are dummies for local servers (`x`, `none`); taking them out of texts would only garble these.
@@ -87,7 +87,7 @@ impl Credential {
     /// A credential that the caller has. White space around it is not part of it.
     ///
     /// # Errors
-    /// [`CredentialError::Unusable`] if it is empty or cannot stand in a header.
+    /// [`CredentialError::Unusable`] if it is empty or has characters that a header cannot contain.
     pub fn new(value: &str) -> Result<Self, CredentialError> {
         Self::checked(value, || "the caller".to_owned())
     }

@@ -1,7 +1,7 @@
 //! Decodes the bytes of an answer to events and a [`Reply`]: pure, for streams and for whole answers of all wires.
 //!
 //! A [`Decoder`] reads the chunks of a streamed answer, with any boundaries, and appends [`Event`]s. At the end
-//! [`Decoder::finish`] returns the whole answer; if the stream breaks off, [`Decoder::partial`] returns what may be
+//! [`Decoder::finish`] returns the whole answer; if the stream ends early, [`Decoder::partial`] returns what may be
 //! kept of it. [`read_whole`] reads an answer that was not streamed and returns the same [`Reply`].
 //!
 //! The assistant's message is put together from slices of what was received: strings are joined as they were written,
@@ -155,7 +155,7 @@ impl Decoder {
         }
     }
 
-    /// What may be kept of an answer that broke off: closed blocks and unfinished text, never an unfinished call or
+    /// What may be kept of an incomplete answer: closed blocks and unfinished text, never an unfinished call or
     /// unfinished thinking. `is_complete` is always false.
     #[must_use]
     pub fn partial(&self) -> Reply {

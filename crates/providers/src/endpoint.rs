@@ -72,7 +72,7 @@ impl Endpoint {
         format!("{}{}/{}/{path}", self.origin, self.root, self.version)
     }
 
-    /// The address of `path` beside the version.
+    /// The address of `path` next to the version.
     pub(crate) fn unversioned(&self, path: &str) -> String {
         format!("{}{}/{path}", self.origin, self.root)
     }

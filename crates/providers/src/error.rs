@@ -29,7 +29,7 @@ pub struct CallError {
     pub is_output_too: bool,
     /// How many times the request was sent.
     pub attempts: u32,
-    /// What arrived before a stream broke off and may be kept: `is_complete` is false.
+    /// What arrived before a stream was cut off and may be kept: `is_complete` is false.
     pub partial: Option<Box<Reply>>,
     /// What the head of the answer says about trying again (`x-should-retry`).
     pub(crate) should_retry: Option<bool>,
@@ -177,7 +177,7 @@ impl fmt::Display for CallError {
         match &self.failure {
             Failure::Transport(kind) => write!(f, "{kind}")?,
             Failure::Refused => write!(f, "the provider refused")?,
-            Failure::CutOff => write!(f, "the answer broke off")?,
+            Failure::CutOff => write!(f, "the answer was cut off")?,
             Failure::Malformed => write!(f, "the answer cannot be read")?,
             Failure::TooLarge => write!(f, "the answer is too large")?,
             Failure::Idle(limit) => write!(f, "no data for {} s", limit.as_secs_f64())?,

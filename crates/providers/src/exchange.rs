@@ -150,7 +150,7 @@ impl Exchange {
                 sent,
             });
         }
-        // An error counts by its status even if its body breaks off.
+        // An error counts by its status even if its body is cut off.
         let said = match self.read_body(&mut body, Whole::Error).await {
             Err(error) if error.failure == Failure::Cancelled => return Err(error),
             said => said.unwrap_or_default(),

@@ -39,11 +39,11 @@ pub struct ModelInfo {
     pub window_trained: Option<u64>,
     /// Largest output, tokens.
     pub output_max: Option<u64>,
-    /// `active`, `deprecated` or `retired`, where that is told.
+    /// `active`, `deprecated` or `retired`, if stated.
     pub lifecycle: Option<String>,
-    /// Values of `thinking.type` that it accepts, where that is told.
+    /// Values of `thinking.type` that it accepts, if stated.
     pub thinking: Option<Vec<String>>,
-    /// Whether the provider compacts on demand with it, where that is told.
+    /// Whether the provider compacts on demand with it, if stated.
     pub on_demand_compaction: Option<bool>,
 }
 

@@ -50,7 +50,7 @@ pub enum Event {
     },
     /// Token counts so far. Later ones replace earlier ones.
     Usage(UsageReport),
-    /// The answer broke off and is requested again: everything since [`Event::Started`] is void.
+    /// The answer was cut off and is requested again: everything since [`Event::Started`] is void.
     Restarted {
         /// Number of the attempt that begins, from 2 on.
         attempt: u32,

@@ -23,7 +23,7 @@ pub struct RetryPolicy {
     pub retry_after_max: Duration,
     /// The longest that one call may wait between its attempts, all waits together.
     pub wait_max: Duration,
-    /// Whether to request an answer again that breaks off after the caller has received a part of it. The caller
+    /// Whether to request an answer again that is cut off after the caller has received a part of it. The caller
     /// is told by [`Event::Restarted`](crate::reply::Event::Restarted).
     pub restarts_broken_answers: bool,
     /// Seed of the random part of the waits; `None` takes another one for each client.

@@ -68,7 +68,7 @@ impl<T: Transport + ?Sized> Transport for Arc<T> {
     }
 }
 
-/// Why no answer came, or why it broke off.
+/// Why no answer came, or why it was cut off.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}: {detail}")]
 pub struct TransportError {

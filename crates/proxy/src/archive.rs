@@ -1,8 +1,8 @@
-//! Storing beside the requests: changes are queued in order, and one task commits them.
+//! Stores in the background: changes are queued in order, and one task commits them.
 //!
 //! Nothing on the path of a request waits for the disk, with one exception: what a request is made of must be known
-//! after a restart, so a request that begins a new epoch waits until that is stored ([`Archive::settled`]). What a
-//! crash can lose besides is the last exchange, which the next request brings along.
+//! after a restart, so a request that begins a new epoch waits until that is stored ([`Archive::settled`]). A
+//! crash can also lose the last exchange, which the next request repeats.
 
 mod queue;
 
@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 
 use self::queue::Queue;
 
-/// More than this is made into rows beside the requests, bytes: that takes milliseconds.
+/// More bytes than this are made into rows in the background: that takes milliseconds.
 const ASIDE_BYTES: usize = 64 * 1024;
 
 /// Stores the changes of all sessions.
@@ -97,7 +97,7 @@ impl Job {
     }
 }
 
-/// What the task knows of a session.
+/// A session, as the task knows it.
 struct OpenSession {
     writer: Option<Box<dyn Writer>>,
     health: Health,
@@ -346,8 +346,8 @@ impl Work {
 struct Done {
     id: SessionId,
     bytes: usize,
-    /// The right to write, if it is still good for something. Otherwise nothing more of the session is stored: what is
-    /// there is whole, and the next request brings what is missing.
+    /// The right to write, if it is still usable. Otherwise nothing more of the session is stored: what is there is
+    /// consistent, and the next request brings what is missing.
     writer: Result<(Box<dyn Writer>, Counts), Option<StoreError>>,
 }
 
@@ -369,7 +369,7 @@ async fn commit(writer: Option<Box<dyn Writer>>, waiting: PendingCommit) -> Done
     Done { id, bytes, writer }
 }
 
-/// The changes with their rows, which for many bytes are not made where requests are answered.
+/// The changes with their rows, which for many bytes are not made on the path of a request.
 async fn made(changes: Vec<PendingChange>, bytes: usize) -> Vec<Change> {
     let make = move || {
         changes

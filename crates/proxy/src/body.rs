@@ -25,9 +25,9 @@ enum Inner {
     Passing(Box<Tap>),
 }
 
-/// Why an answer broke off.
+/// Why an answer was cut off.
 #[derive(Debug, thiserror::Error)]
-#[error("the answer of the upstream broke off")]
+#[error("the upstream cut the answer off")]
 pub struct BodyAborted;
 
 impl Body {
@@ -78,14 +78,14 @@ impl HttpBody for Body {
 pub(crate) enum ReadError {
     /// It is larger than may be.
     TooLarge,
-    /// The client broke it off.
+    /// The client stopped sending it.
     BrokenOff,
 }
 
-/// How long nothing may come of a request.
+/// How long a request may stay silent.
 pub(crate) const READ_WAIT: Duration = Duration::from_secs(30);
 
-/// More than this of a body that is too large is not taken in, bytes.
+/// How much is read of a body that is too large, in bytes.
 const DROPPED_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Reads a whole body of at most `bytes_max`; `announced` is its length if the sender has announced one.

@@ -1,6 +1,6 @@
 //! One request through the proxy, from its head to the end of its answer.
 //!
-//! [`Proxy::answer`] is the table of contents: a request is admitted and received, the proxy decides what becomes of it
+//! [`Proxy::answer`] is the table of contents: a request is admitted and received, the proxy decides what to do with it
 //! (`decide`), and it is forwarded as it is (`forward`) or for its session (`send`).
 
 mod answer;
@@ -34,7 +34,7 @@ use crate::refusals::Refusal;
 use crate::route::{self, Kind, Target};
 use crate::tracked::{Live, ReadyRequest, TrackedSession};
 
-/// Answers that refuse are short; a longer one is not looked at, bytes.
+/// Refusals are short; a longer answer than this is not examined, bytes.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 /// Files are larger than requests by this factor.
 const UPLOAD_FACTOR: usize = 16;
@@ -161,7 +161,7 @@ impl Proxy {
         }
     }
 
-    /// What becomes of a request. Where something goes wrong here, it is forwarded.
+    /// Decides what to do with a request. If something goes wrong here, it is forwarded.
     async fn decide(
         &self,
         exchange: &Exchange,

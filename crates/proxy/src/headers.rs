@@ -5,11 +5,11 @@ use throughline_providers::credential::{AuthStyle, Credential};
 
 use crate::config::Tenants;
 
-/// Names the session; of the client's choice.
+/// The client's name for the session.
 pub const SESSION: &str = "x-throughline-session";
 /// `off` switches the proxy off for the request.
 pub const SWITCH: &str = "x-throughline";
-/// Session ids that clients send by themselves: many conversations of one run may share one.
+/// Session ids that clients send unasked: many conversations of one run may share one.
 const CLIENT_SESSIONS: [&str; 3] = ["x-claude-code-session-id", "session-id", "session_id"];
 /// Clients of Anthropic's API name its version in this.
 const ANTHROPIC_VERSION: &str = "anthropic-version";
@@ -28,7 +28,7 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     HeaderName::from_static("keep-alive"),
 ];
 
-/// Who a request belongs to: a digest of its credential, which cannot be turned back.
+/// Who a request belongs to: a one-way digest of its credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Tenant([u8; 8]);
 
@@ -138,7 +138,7 @@ fn passed(headers: &HeaderMap) -> HeaderMap {
     out
 }
 
-/// Leaves of the encodings that the client takes those that can be read along here.
+/// Keeps only the encodings that the client accepts and the proxy can read.
 pub(crate) fn narrow_encodings(headers: &mut HeaderMap) {
     let readable = |value: &HeaderValue| -> Vec<&'static str> {
         let Ok(value) = value.to_str() else {
@@ -171,7 +171,7 @@ pub(crate) fn narrow_encodings(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether the client wants to go on over a web socket.
+/// Whether the client asks for a web socket.
 pub(crate) fn wants_web_socket(headers: &HeaderMap) -> bool {
     headers
         .get_all(header::UPGRADE)
@@ -228,7 +228,7 @@ pub(crate) fn credential(headers: &HeaderMap) -> Option<(Credential, AuthStyle)>
     Some((Credential::new(key).ok()?, style))
 }
 
-/// What else of a request says on whose account it is and which of the provider's versions it wants.
+/// The other headers that name the account and the version of the provider's API.
 pub(crate) fn of_account(headers: &HeaderMap) -> impl Iterator<Item = (&'static str, String)> {
     const NAMES: [&str; 7] = [
         ANTHROPIC_VERSION,

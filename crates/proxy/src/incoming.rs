@@ -1,4 +1,4 @@
-//! A request as it comes in: which conversation it belongs to, and its messages as far as anything needs them.
+//! An incoming request: which conversation it belongs to, and those of its messages that are needed.
 
 use bytestring::ByteString;
 use throughline_transcript::check::Profile;
@@ -14,10 +14,10 @@ use crate::reason::{Bypass, Reason};
 /// A request of a client, before its session is known.
 pub(crate) struct IncomingRequest {
     pub(crate) wire: Wire,
-    /// What the upstream asks for beyond the provider's rules.
+    /// What the upstream requires beyond the provider's rules.
     pub(crate) profile: Profile,
     pub(crate) tenant: Tenant,
-    /// Instructions at the beginning of the list: they stay, whatever is covered.
+    /// Instructions at the beginning of the list: they always stay.
     pub(crate) lead: Vec<Span>,
     /// The messages behind them.
     pub(crate) messages: Walk,

@@ -1,7 +1,7 @@
 //! How far a request repeats a conversation that is known.
 //!
 //! Of each known message its length, a hash of its bytes and the digest of everything up to it are kept. A message whose
-//! bytes are the known ones is passed over at the speed of memory. Where a client writes a message differently this time
+//! bytes are the known ones is skipped at memory speed. Where a client writes a message differently this time
 //! (it moves its cache marker, say), the canonical digest shows that it is the same.
 
 use throughline_transcript::digest::{Chain, Digest, message_digest};
@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 pub(crate) struct KnownMessage {
     /// Digest of everything up to and with it.
     pub(crate) chain: Digest,
-    /// Its bytes as they were last sent; none if they were never seen.
+    /// Its bytes as last sent; `None` if they were never seen.
     bytes: Option<SentBytes>,
 }
 
@@ -51,7 +51,7 @@ impl KnownMessage {
 /// How far a request repeats a conversation.
 #[derive(Clone, Debug)]
 pub(crate) struct Repetition {
-    /// Messages that are the known ones.
+    /// Messages that are known.
     pub(crate) count: usize,
     /// Those of them that are instructions of the operator's.
     pub(crate) operators: Vec<usize>,

@@ -1,14 +1,14 @@
 //! A proxy that gives unmodified clients of language models a session memory.
 //!
-//! A client whose base URL is set to it works as before: its requests and answers pass byte for byte. Meanwhile the
-//! proxy knows its conversations, has a memory of each made in the background, and, when a window is nearly full, puts
-//! the memory in the place of the old messages. The client need not know.
+//! A client whose base URL is set to it works as before: its requests and answers are forwarded byte for byte. Meanwhile
+//! the proxy recognises its conversations, has a memory of each built in the background, and, when a window is nearly
+//! full, replaces the old messages by the memory. The client need not know.
 //!
 //! [`Proxy::answer`] takes a request and gives the answer; [`serve`] puts it behind a socket.
 //!
 //! What it deliberately does not do: it knows no provider's field names (`throughline-transcript` does), decides
 //! nothing about memories (`throughline-engine` does), and opens no connections but through a
-//! [`Transport`](throughline_providers::transport::Transport). Whatever it cannot read, decide or store, it passes on
+//! [`Transport`](throughline_providers::transport::Transport). What it cannot read, decide or store, it forwards
 //! unchanged.
 
 mod archive;

@@ -47,7 +47,7 @@ pub(crate) enum Reason {
     Count,
     /// Its body cannot be read.
     Unreadable,
-    /// It is a short call beside a conversation, or the first of one: there is nothing yet to cover.
+    /// It is a short call outside a conversation, or the first of one: there is nothing to cover yet.
     SideCall,
     /// It continues a message thread.
     Thread,
@@ -69,7 +69,7 @@ pub(crate) enum Reason {
     NotFound,
     /// Its body is too large.
     TooLarge,
-    /// The client broke its body off.
+    /// The client stopped sending its body.
     BrokenBody,
     /// The upstream cannot be reached.
     Unreachable,
@@ -110,7 +110,7 @@ impl Reason {
     }
 }
 
-/// What becomes of a request that belongs to no session.
+/// What happens to a request that belongs to no session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Bypass {
     /// It is forwarded.
@@ -122,7 +122,7 @@ pub(crate) enum Bypass {
 }
 
 impl Bypass {
-    /// What becomes of a request that leaves its history to the provider.
+    /// What happens to a request that leaves its history to the provider.
     pub(crate) fn of(outline: &Outline, mode: Mode) -> Option<Self> {
         let reason = match obstacle(outline)? {
             Obstacle::Thread if mode == Mode::Rewrite => {

@@ -66,7 +66,7 @@ impl Refusal {
         )
     }
 
-    /// The client broke its body off.
+    /// The client stopped sending its body.
     pub(crate) fn broken_body() -> Self {
         Self::new(
             Reason::BrokenBody,

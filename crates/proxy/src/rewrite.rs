@@ -17,13 +17,13 @@ const UNDERSTOOD: &str = "Understood.";
 #[derive(Debug)]
 pub(crate) struct ClientBody {
     pub(crate) outline: Outline,
-    /// Instructions at the beginning of the list: they stay, whatever is covered.
+    /// Instructions at the beginning of the list: they always stay.
     pub(crate) lead: Vec<Span>,
     /// The messages behind them.
     pub(crate) messages: Vec<Span>,
     /// Indexes of the messages that are instructions of the operator's.
     pub(crate) operators: Vec<usize>,
-    /// What the upstream asks for beyond the provider's rules.
+    /// What the upstream requires beyond the provider's rules.
     pub(crate) profile: Profile,
 }
 
@@ -109,7 +109,7 @@ fn before_strict_tail(
     inserted
 }
 
-/// Who speaks first in these messages. Calls and their results do not count: templates pass over them.
+/// Who speaks first in these messages. Calls and their results do not count: chat templates ignore them.
 fn speaks_first(outline: &Outline, spans: &[Span]) -> Option<Role> {
     spans.iter().find_map(|span| {
         let message = outline.read(*span)?;

@@ -1,8 +1,8 @@
-//! Which session a request belongs to.
+//! Finds the session that a request belongs to.
 //!
 //! A conversation is known by how it begins: within a tenant, everything up to the first message of the user is its
-//! *root*, and the id of a session begins with tenant and root. Of the sessions of a root, the one is meant that goes
-//! along with the request furthest.
+//! *root*, and the id of a session begins with tenant and root. Of the sessions of a root, the request belongs to
+//! the one with which it shares the most messages.
 
 pub(crate) mod by_id;
 
@@ -33,11 +33,11 @@ use crate::tracked::{Claim, PlannedRequest, Rewind, SessionParts, TrackedSession
 const CANDIDATES_MAX: usize = 16;
 /// Rows that are read at a time.
 const PAGE_ROWS: u32 = 1_000;
-/// How long what another process has begun may be unknown here.
+/// How long a session that another process has begun may be unknown here.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
-/// Runs of clients that are kept in mind.
+/// Runs of clients that are remembered.
 const RUNS_MAX: usize = 10_000;
-/// A session that was used in this time does not rest: its next request would wait for it to be loaded.
+/// A session that was used within this time stays in memory: its next request would wait for it to be loaded.
 const RESTING: Duration = Duration::from_secs(5);
 /// A session that was not used for this long is loaded when it is needed again: the cache of the provider has expired too.
 const RESTING_MAX: Duration = Duration::from_secs(300);
@@ -333,7 +333,7 @@ impl Sessions {
         ))
     }
 
-    /// A session begins, behind what it has in common with its parent, if it has one.
+    /// Begins a session with what it has in common with its parent, if it has one.
     fn begin(
         &self,
         request: &mut IncomingRequest,
@@ -383,7 +383,7 @@ impl Sessions {
         Ok(self.insert(prefix, session))
     }
 
-    /// Keeps a session in memory; the one that is there already, if it is.
+    /// Keeps a session in memory. Returns the one that is there already, if there is one.
     fn insert(&self, prefix: &str, session: Arc<TrackedSession>) -> Arc<TrackedSession> {
         let mut inner = self.inner();
         let entries = inner.live.entry(prefix.to_owned()).or_default();
@@ -406,7 +406,7 @@ impl Sessions {
         session
     }
 
-    /// Lets the sessions go that were not used for the longest time.
+    /// Drops the sessions that were used least recently.
     fn evict(&self, inner: &mut Inner) {
         // Some at a time, so that this is not done for each new one.
         let goal = self.shared.config.limits.sessions_max * 9 / 10;
@@ -443,7 +443,7 @@ impl Sessions {
         }
     }
 
-    /// Takes a session out of memory, unless something of it is under way.
+    /// Removes a session from memory, unless some work of it is running.
     fn let_go(&self, inner: &mut Inner, entry: &Entry) -> bool {
         let session = &entry.session;
         // One is in the list, one here. Who holds it besides is a request that is under way.
@@ -457,7 +457,7 @@ impl Sessions {
         is_gone
     }
 
-    /// Takes a session out of memory: the next request loads what is stored of it.
+    /// Removes a session from memory: the next request loads what is stored.
     pub(crate) async fn forget(&self, id: &SessionId) {
         let Some(gone) = self.inner().remove(id) else {
             return;
@@ -471,7 +471,7 @@ impl Sessions {
         self.inner().count
     }
 
-    /// Gives up what runs beside all sessions, and the right to write them once everything is stored.
+    /// Cancels the background work of all sessions, and releases them once everything is stored.
     pub(crate) async fn close(&self) {
         let all: Vec<Arc<TrackedSession>> = {
             let mut inner = self.inner();
@@ -493,7 +493,7 @@ impl Sessions {
 }
 
 impl Inner {
-    /// Takes a session out of memory, if it is there.
+    /// Removes a session from memory, if it is there.
     fn remove(&mut self, id: &SessionId) -> Option<Arc<TrackedSession>> {
         let prefix = prefix_of(id)?;
         let entries = self.live.get_mut(prefix)?;
@@ -506,7 +506,7 @@ impl Inner {
         Some(gone.session)
     }
 
-    /// Those in memory, the one that was not used for the longest time first.
+    /// Those in memory, the least recently used first.
     fn by_use(&self) -> Vec<Entry> {
         let mut by_use: Vec<Entry> = self.live.values().flatten().cloned().collect();
         by_use.sort_by_key(|entry| entry.used_at);
@@ -527,7 +527,7 @@ impl Inner {
     }
 }
 
-/// Adds what both have in common, and what the parent leaves the fork.
+/// Adds what both have in common, and what the fork inherits.
 fn inherit(
     begun: &mut SessionParts,
     request: &mut IncomingRequest,
@@ -559,7 +559,7 @@ fn inherit(
     Ok(effects)
 }
 
-/// What the proxy makes of a session that cannot be opened.
+/// The decision for a session that cannot be opened.
 fn unloaded(error: OpenError) -> StoreError {
     match error {
         OpenError::Store(error) => error,
@@ -569,7 +569,7 @@ fn unloaded(error: OpenError) -> StoreError {
     }
 }
 
-/// How much of each a request repeats, the one that it repeats most first. The only one is not asked.
+/// How much of each a request repeats, in descending order. A single candidate is not measured.
 fn ranked(
     candidates: Vec<Arc<TrackedSession>>,
     request: &mut IncomingRequest,

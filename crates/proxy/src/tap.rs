@@ -1,4 +1,4 @@
-//! An answer on its way to the client: chunks are passed on, a copy is kept, and a listener hears how it ended.
+//! An answer on its way to the client: chunks are forwarded, a copy is kept, and a listener is told how it ended.
 
 use std::fmt;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use crate::body::BodyAborted;
 pub(crate) enum End {
     /// The upstream sent all of it.
     Whole,
-    /// The upstream broke it off, or sent nothing for too long.
+    /// The upstream cut it off, or sent nothing for too long.
     BrokenOff,
     /// The client hung up.
     HungUp,
@@ -44,15 +44,15 @@ pub(crate) struct AnswerCopy {
     pub(crate) chunks: Option<Vec<Bytes>>,
 }
 
-/// Hears of an answer as it passes.
+/// Is told about an answer as it passes.
 pub(crate) trait Listener: Send {
-    /// The first chunk has come.
+    /// The first chunk has arrived.
     fn begins(&mut self) {}
     /// The answer has ended. This is called once, also where the answer never began.
     fn ends(self: Box<Self>, copy: AnswerCopy);
 }
 
-/// What an answer may be.
+/// Limits of an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TapLimits {
     /// The longest copy.
@@ -135,7 +135,7 @@ impl Tap {
                 Poll::Ready(Some(Ok(chunk)))
             }
             Some(Err(error)) => {
-                tracing::debug!(%error, "an answer broke off");
+                tracing::debug!(%error, "an answer was cut off");
                 self.end(End::BrokenOff);
                 Poll::Ready(Some(Err(BodyAborted)))
             }

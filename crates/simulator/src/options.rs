@@ -20,7 +20,7 @@ pub struct Options {
     pub window: Option<u64>,
     /// How fast it is.
     pub latency: Latency,
-    /// What goes wrong.
+    /// The faults.
     pub faults: Faults,
     /// Rate limits; `None` is no limit.
     pub limits: Option<RateLimits>,

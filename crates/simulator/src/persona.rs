@@ -30,7 +30,7 @@ pub(crate) struct Briefing {
     wants_summary: bool,
 }
 
-/// What a request offers beside the conversation.
+/// What a request offers besides the conversation.
 #[derive(Debug, Default)]
 pub(crate) struct Offer {
     pub(crate) tools: Vec<Tool>,
@@ -260,7 +260,7 @@ pub(crate) fn reply(
         let answer = answers.map_or_else(|| talk::sentence(mind), |answers| answers.text);
         return Reply::text(serde_json::json!({"answer": answer}).to_string());
     }
-    // What is not known is looked for with the tools that there are, before that is said.
+    // An unknown fact is looked for with the available tools first.
     let can_look = briefing.offer.choice != ToolChoice::Never && !callable.is_empty();
     if let Some(answers) = &answers
         && (answers.is_known || !can_look)

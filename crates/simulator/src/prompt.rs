@@ -32,7 +32,7 @@ pub(crate) struct Parts {
     pub(crate) parts: Vec<Part>,
 }
 
-/// Who speaks, as far as the simulator cares.
+/// Who speaks, for the simulator's purposes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     User,

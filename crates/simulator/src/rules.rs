@@ -33,7 +33,7 @@ enum Stage {
     Prefill,
 }
 
-/// What is known of a request beside its body.
+/// What is known of a request besides its body.
 pub(crate) struct RequestFacts<'a> {
     pub(crate) wire: Wire,
     pub(crate) model: Option<&'a Model>,

@@ -193,7 +193,7 @@ async fn answer(
 }
 
 fn respond(service: &Service, start: Instant, exchange: Exchange) -> Response<Body> {
-    // A body that is there as a whole is sent with its length.
+    // A complete body is sent with its length.
     let is_whole = exchange.pieces.len() == 1
         && exchange.ending == Ending::Complete
         && exchange.finished_after() <= exchange.head_after;
@@ -237,7 +237,7 @@ fn paced(start: Instant, pieces: Vec<Piece>, ending: Ending, shutdown: Cancellat
         match ending.take()? {
             Ending::Complete => None,
             Ending::Cut => {
-                // What came before goes out first: the server sends when the body has nothing to give.
+                // Earlier chunks are sent first: the server flushes when the body is pending.
                 tokio::time::sleep(CUT_AFTER).await;
                 Some((Err(cut()), (pieces, None, shutdown)))
             }

@@ -69,7 +69,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         times.get(times.len() / 2).copied()
     };
     println!(
-        "a message stored and its request made: {:?} at first, {:?} at last",
+        "a message stored and its request made: {:?} at first, {:?} in the end",
         sends.get(..100).and_then(median),
         sends.get(300..).and_then(median)
     );

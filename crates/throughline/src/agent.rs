@@ -1,6 +1,6 @@
 //! Agents: a session whose model has tools, and the loop that runs them.
 //!
-//! An [`Agent`] sends what is said, runs the calls that the model answers with, sends their results, and so on until the
+//! An [`Agent`] sends the user's message, runs the calls that the model answers with, sends their results, and so on until the
 //! model has nothing to call. The session below it compacts as it always does, also between a result and the next call.
 //!
 //! What it deliberately does not do: it decides nothing about memories (the session does), it has no tool unless it is
@@ -66,7 +66,7 @@ impl Agent {
         }
     }
 
-    /// The session. What is said there directly runs no tools.
+    /// The session. Messages sent there directly run no tools.
     #[must_use]
     pub fn session(&self) -> &Session {
         &self.inner.session
@@ -79,7 +79,7 @@ impl Agent {
     }
 
     /// Says something and works until the model has nothing more to call. Calls that are open are answered first: as not
-    /// run, or as broken off.
+    /// run, or as interrupted.
     pub fn send(&self, input: impl Into<UserInput>) -> AgentTurn {
         let inner = Arc::clone(&self.inner);
         let input = input.into();
@@ -89,13 +89,13 @@ impl Agent {
     /// As [`Agent::send`], and waits for the end.
     ///
     /// # Errors
-    /// If the turn broke off.
+    /// If the turn failed.
     pub async fn ask(&self, input: impl Into<UserInput>) -> Result<AgentOutcome, AgentError> {
         self.send(input).outcome().await
     }
 
-    /// Goes on where the last turn ended or broke off, also after a restart: calls that are open are asked about where
-    /// they need it, and run; what was said and not answered is sent again.
+    /// Continues where the last turn ended or failed, also after a restart: calls that are open are asked about where
+    /// they need it, and run; a message without an answer is sent again.
     ///
     /// A call that was running when the turn was dropped or the process ended is run again.
     pub fn go_on(&self) -> AgentTurn {

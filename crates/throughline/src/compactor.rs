@@ -26,7 +26,7 @@ use crate::traffic::Traffic;
 
 /// Makes a memory of new messages and the memory so far.
 ///
-/// It runs beside the session and may take its time. Its memory has to stand for exactly the messages of the order:
+/// It runs in the background and may take its time. Its memory has to cover exactly the messages of the order:
 /// take the cover of the draft. Whatever it gives is measured and compared with the history before it is used.
 #[async_trait]
 pub trait Compactor: Send + Sync {
@@ -128,7 +128,7 @@ impl LiveRequest {
         &self.frame
     }
 
-    /// The window that the session goes by, tokens.
+    /// The window that the session uses, in tokens.
     #[must_use]
     pub fn window(&self) -> u64 {
         self.window

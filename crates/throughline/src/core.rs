@@ -49,7 +49,7 @@ use crate::event::{EventRecord, SessionEvent};
 use crate::folder::{HandEdit, no_memory};
 pub use crate::traffic::{Traffic, Waits};
 
-/// What a core is told about its front end.
+/// What a core knows about its front end.
 #[derive(Clone, Debug)]
 pub struct CoreOptions {
     /// Models with their prices.

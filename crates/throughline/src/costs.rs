@@ -33,7 +33,7 @@ pub struct Without {
     pub calls: u64,
     /// Requests that would have been too large.
     pub refused: u64,
-    /// What the fitting ones would have cost: everything that stood in the request before read from the cache, the rest
+    /// What the fitting ones would have cost: everything that was in the request before read from the cache, the rest
     /// written to it.
     pub cost: Money,
     /// Tokens of the last request that was answered.

@@ -110,7 +110,7 @@ pub enum SessionError {
     /// There is no text that could be pinned.
     #[error("there is no text to pin")]
     NothingToPin,
-    /// There is no swap that could be taken back.
+    /// There is no swap to undo.
     #[error("there is no swap to take back")]
     NothingToUndo,
     /// The session has fewer messages than that.
@@ -122,7 +122,7 @@ pub enum SessionError {
         messages: usize,
     },
     /// The memory does not fit the session.
-    #[error("the memory does not stand for the first messages of this session")]
+    #[error("the memory does not cover the first messages of this session")]
     OtherHistory,
     /// The store says no.
     #[error("the session cannot be stored or read")]

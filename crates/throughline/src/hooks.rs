@@ -9,7 +9,7 @@ use throughline_transcript::message::Message;
 
 /// What a program does about compactions: looks at them, forbids them, adds what must be kept, changes the memory.
 ///
-/// Hooks run beside the conversation, before anything is swapped in. A request waits for them only where it has to wait
+/// Hooks run in the background, before anything is swapped in. A request waits for them only where it has to wait
 /// for a memory at all.
 #[async_trait]
 pub trait Hooks: Send + Sync {
@@ -19,7 +19,7 @@ pub trait Hooks: Send + Sync {
         Verdict::go_on()
     }
 
-    /// A memory was made and is not used yet: it can be changed or replaced. It has to stand for the same messages;
+    /// A memory was made and is not used yet: it can be changed or replaced. It has to cover the same messages;
     /// what it leaves out of the ledger is put back. A memory by a model follows one by code, each comes here.
     async fn after_compaction(&self, by: MadeBy, memory: &mut Memory) {
         let _ = (by, memory);

@@ -1,7 +1,7 @@
 //! Conversations with language models that continue past their context window.
 //!
 //! A [`Session`] is one conversation. While it runs, a memory of it is built in the background; when the context is
-//! nearly full, the memory takes the place of the old messages in an instant, and every message stays in an archive that
+//! nearly full, the memory replaces the old messages in an instant, and every message stays in an archive that
 //! can be searched. Sessions are stored as they go, and resume after a restart with the byte-identical request.
 //!
 //! ```

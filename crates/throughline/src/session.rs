@@ -175,12 +175,12 @@ impl Session {
     /// As [`Session::send`], and waits for the whole answer.
     ///
     /// # Errors
-    /// If nothing was sent, or the answer broke off.
+    /// If nothing was sent, or the answer was cut off.
     pub async fn ask(&self, input: impl Into<UserInput>) -> Result<TurnAnswer, SendError> {
         self.send(input).await?.answer().await
     }
 
-    /// Asks again for an answer to what was said last: after a call that failed, or an answer that was cancelled.
+    /// Asks again for an answer to the last message: after a call that failed, or an answer that was cancelled.
     ///
     /// # Errors
     /// [`SendError::Empty`] if it is answered already, and as [`Session::send`].
@@ -313,7 +313,7 @@ impl Session {
         self.asking(|sender| Command::Unpin(id, sender)).await?
     }
 
-    /// Cuts the conversation back to its first `messages`: to edit what was said last, or to go another way. What is cut
+    /// Cuts the conversation back to its first `messages`: to edit the last message, or to try another way. What is cut
     /// off stays in the archive.
     ///
     /// # Errors
@@ -354,7 +354,7 @@ impl Session {
             .await?
     }
 
-    /// Swaps in a memory that was edited by hand: it has to stand for messages of this session.
+    /// Swaps in a memory that was edited by hand: it has to cover messages of this session.
     ///
     /// # Errors
     /// If it does not, or cannot be stored.
@@ -401,7 +401,7 @@ impl Session {
         self.message_at(index).await
     }
 
-    /// Messages as they were received, covered or not: those at these places, as far as there are any.
+    /// Messages as they were received, covered or not: those at these places, if they exist.
     ///
     /// # Errors
     /// If they cannot be read.

@@ -35,7 +35,7 @@ pub enum WindowSource {
     Request,
     /// The catalogue.
     Catalogue,
-    /// Nobody.
+    /// None of these: the default.
     Default,
 }
 

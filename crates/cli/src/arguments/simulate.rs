@@ -42,9 +42,9 @@ Faults are rules with commas between them. The first one that hits counts:
   refusal, truncated       the reply is refused, or cut off
   summary=KIND             a summary is bad: empty, null, blank, toolcall, refusal, error,
                            truncated, skeleton, language, larger, prose
-Behind a rule stands how often: `:0.05` of all calls, or `@3`, `@2+7`, `@3-5` for the third,
-second and seventh, third to fifth; without either, each. Rules for summaries count requests
-for summaries.
+After a rule comes how often it applies: `:0.05` of all calls, or `@3`, `@2+7`, `@3-5` for the
+third, second and seventh, third to fifth; without either, each. Rules for summaries count
+requests for summaries.
 
 The file of --record has one JSON object a line: `at_ms` (since the start), `path`,
 `headers` (without credentials) and `body`.

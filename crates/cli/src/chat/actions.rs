@@ -234,7 +234,7 @@ impl Conversation<'_> {
         self.show_meter()
     }
 
-    /// The last message of the user goes into the line; what is typed then takes its place.
+    /// Puts the user's last message into the input line; what is sent then replaces it.
     async fn edit(&mut self, text: Option<String>) -> Result<(), Failure> {
         let said = self.talk.messages().await?;
         let (at, last) = said

@@ -27,7 +27,7 @@ pub(crate) struct AnswerView {
     state: State,
     /// Text that was written as it is and has not ended its line.
     is_line_open: bool,
-    /// A line that says what is waited for stands on the screen.
+    /// The screen shows a line that says what is being waited for.
     is_marked: bool,
     /// What the last answer used.
     pub(crate) usage: Option<Usage>,
@@ -65,7 +65,7 @@ impl AnswerView {
         self.screen.mark(for_what)
     }
 
-    /// A quiet line between what is said.
+    /// A quiet line between the texts of the answer.
     pub(crate) fn note(&mut self, text: &str) -> Result<(), Failure> {
         self.end_text()?;
         self.unmark()?;
@@ -93,7 +93,7 @@ impl AnswerView {
         }
     }
 
-    /// What a call would do that somebody has to allow. The question comes below it.
+    /// What a call would do, for the user to approve. The question comes below it.
     pub(crate) fn asked(&mut self, call: &ToolCall, summary: &str) -> Result<(), Failure> {
         self.end()?;
         let look = self.screen.measured().look.unwrap_or(Look::PLAIN);
@@ -105,7 +105,7 @@ impl AnswerView {
         self.screen.beside(&text)
     }
 
-    /// Ends whatever is on the screen: the turn is over, or broken off.
+    /// Finishes what is on the screen: the turn has ended or was interrupted.
     pub(crate) fn end(&mut self) -> Result<(), Failure> {
         self.end_text()?;
         self.unmark()
@@ -116,7 +116,7 @@ impl AnswerView {
             Event::Text(text) if !text.is_empty() => self.text(text),
             Event::Thinking(text) if !text.is_empty() => self.thought(text),
             Event::Restarted { attempt } => self.note(&format!(
-                "the answer broke off; attempt {attempt}, from its beginning:"
+                "the answer was cut off; attempt {attempt}, from its beginning:"
             )),
             _ => Ok(()),
         }
@@ -238,7 +238,7 @@ pub(super) fn called(call: &ToolCall) -> String {
     let arguments = match &call.input {
         ToolInput::Text(text) => text.prefix(1_000).into_owned(),
         ToolInput::Json(json) => {
-            // What is named first is what it is about.
+            // The first argument is the most telling one.
             let first = json
                 .object()
                 .find_map(|(_, value)| value.as_text().map(|text| text.prefix(1_000).into_owned()));

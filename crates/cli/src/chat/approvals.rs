@@ -17,7 +17,7 @@ pub(crate) struct Person {
     has_colours: bool,
     /// Tools that are not asked about any more.
     always: Arc<Mutex<HashSet<String>>>,
-    /// What would be done stands on the screen.
+    /// The screen shows what would be done.
     is_shown: Arc<Notify>,
 }
 
@@ -50,7 +50,7 @@ impl Person {
     }
 }
 
-/// Nobody is there.
+/// There is no user to ask.
 pub(crate) struct AbsentApprover;
 
 #[async_trait]
@@ -93,7 +93,7 @@ impl Approver for Person {
     }
 }
 
-/// What was said to a question.
+/// The answer to a question.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     Yes,
@@ -101,7 +101,7 @@ enum Answer {
     No { reason: String },
 }
 
-/// Nothing was said, or what it means. What is no answer is a reason, and stays as it was said.
+/// The meaning of an answer; `None` for an empty one. Any other text is a reason to refuse, and is kept verbatim.
 fn understood(answer: &str) -> Option<Answer> {
     let answer = answer.trim();
     Some(match answer.to_lowercase().as_str() {

@@ -1,4 +1,4 @@
-//! What can be typed in a chat beside messages.
+//! The commands of a chat.
 
 use std::path::PathBuf;
 

@@ -140,7 +140,7 @@ pub(crate) fn ask(question: &str, has_colours: bool) -> Option<String> {
     }
 }
 
-/// A line of a pipe; one that ends with a backslash goes on in the next.
+/// A line of a pipe; one that ends with a backslash continues in the next.
 fn read_pipe(input: &mut impl BufRead) -> io::Result<Line> {
     let mut text = String::new();
     loop {
@@ -164,18 +164,18 @@ fn read_pipe(input: &mut impl BufRead) -> io::Result<Line> {
     })
 }
 
-/// Whether a text ends with a backslash that stands for itself alone.
+/// Whether a text ends with a backslash that is not itself escaped.
 fn goes_on(text: &str) -> bool {
     let backslashes = text.len() - text.trim_end_matches('\\').len();
     backslashes % 2 == 1
 }
 
-/// The text without the backslashes that only said that it goes on.
+/// The text without the backslashes that only continued a line.
 fn joined(text: &str) -> String {
     text.replace("\\\n", "\n")
 }
 
-/// Creates a file that only its owner may read, or makes one that is there so.
+/// Creates a file that only its owner may read, or restricts an existing one.
 fn make_private(path: &Path) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
@@ -190,7 +190,7 @@ fn make_private(path: &Path) -> io::Result<()> {
     file.flush()
 }
 
-/// What stands before the line.
+/// The prompt before the line.
 struct Mark(String);
 
 impl Prompt for Mark {
@@ -239,7 +239,7 @@ impl Completer for Commands {
     }
 }
 
-/// A line that ends with a backslash goes on.
+/// A line that ends with a backslash continues.
 struct GoesOn;
 
 impl Validator for GoesOn {
@@ -252,7 +252,7 @@ impl Validator for GoesOn {
     }
 }
 
-/// Notes that something was typed: the line is empty again when Ctrl-C is told.
+/// Notes that something was typed: the line is empty again when Ctrl-C is reported.
 struct Watcher(Arc<AtomicBool>);
 
 impl Highlighter for Watcher {

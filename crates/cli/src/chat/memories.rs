@@ -17,7 +17,7 @@ impl MemoryMaker {
         Self(Arc::new(Mutex::new(compactor)))
     }
 
-    /// The next memory is made by this one; one that is being made is not broken off.
+    /// The next memory is made by this one; a memory that is being made is not interrupted.
     pub(crate) fn change(&self, compactor: ModelCompactor) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = compactor;
     }

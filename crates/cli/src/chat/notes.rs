@@ -1,4 +1,4 @@
-//! What the session does beside the conversation, in a line each.
+//! What the session does in the background, in a line each.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a call would change, for whoever is to allow it: a few lines, without secrets and without what steers a terminal.
+//! What a call would change, for the person who approves it: a few lines, without secrets or terminal control characters.
 
 use throughline::memory::redact::Redactor;
 use throughline::transcript::message::{ToolCall, ToolInput};

@@ -90,7 +90,7 @@ async fn ask(
     if arguments.json {
         console.print_json(&Report::of(talk, &outcome, usage))?;
     }
-    // Where each question has its own process, nobody else would ever end it.
+    // Where each question has its own process, nothing else would ever end it.
     tokio::select! {
         () = talk.memory_made(MEMORY_WAIT) => {}
         () = interrupted() => {}

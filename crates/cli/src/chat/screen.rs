@@ -1,4 +1,4 @@
-//! What a chat writes: answers to standard output; what is said beside them where people see it.
+//! What a chat writes: answers to standard output, everything else where people see it.
 
 use anstyle::Style;
 
@@ -11,7 +11,7 @@ use crate::terminal::{Look, harmless};
 #[derive(Clone, Debug)]
 pub(crate) struct Screen {
     pub(crate) console: Console,
-    /// What the terminal can show. In a pipe, and in a terminal that can do nothing, text goes through as it is.
+    /// What the terminal can show. In a pipe, and in a terminal without abilities, text is written unchanged.
     pub(crate) look: Option<Look>,
 }
 
@@ -35,7 +35,7 @@ impl Screen {
         self.console.print(text)
     }
 
-    /// A quiet line: nothing of it goes into a pipe.
+    /// A quiet line; it is not written to a pipe.
     pub(crate) fn note(&self, text: &str) -> Result<(), Failure> {
         if self.console.is_stdout_terminal {
             self.write(&format!("{}\n", self.dimmed(text)))
@@ -66,7 +66,7 @@ impl Screen {
         }
     }
 
-    /// What is going on, on a line that [`Screen::unmark`] takes away.
+    /// Shows what is happening, on a line that [`Screen::unmark`] removes.
     pub(crate) fn mark(&self, text: &str) -> Result<(), Failure> {
         let Some(look) = self.look else {
             return Ok(());

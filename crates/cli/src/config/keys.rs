@@ -1,4 +1,4 @@
-//! The table of keys: what can stand in the configuration file.
+//! The table of keys of the configuration file.
 
 use throughline::agent::builtin;
 use toml_edit::Value;
@@ -15,7 +15,7 @@ pub(crate) struct Key {
     pub(crate) default: &'static str,
     /// One sentence without a full stop.
     pub(crate) about: &'static str,
-    /// A value as it stands in the file.
+    /// A value as it is written in the file.
     pub(crate) example: &'static str,
     pub(super) set: Set,
 }

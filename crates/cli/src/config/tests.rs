@@ -65,7 +65,7 @@ fn what_is_wrong_is_said_with_its_line() {
     assert!(parse("model = ").is_err());
 }
 
-/// Somebody may have written the key itself there; errors are shown to others.
+/// The user may have written the key itself there, and errors are shown to others.
 #[test]
 fn a_key_that_stands_in_the_file_is_not_repeated() {
     let failure = parse("credential = \"sk-not-for-others\"").unwrap_err();

@@ -87,7 +87,7 @@ pub(super) fn texts(value: &Value) -> Read<Vec<String>> {
     }
 }
 
-/// Names of tools, each of which there is.
+/// Names of tools that exist.
 pub(super) fn tools(value: &Value) -> Read<Vec<String>> {
     let names = texts(value)?;
     match names

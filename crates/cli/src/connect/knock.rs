@@ -1,4 +1,4 @@
-//! Whether somebody is there at all.
+//! Whether a server answers at all.
 
 use std::time::{Duration, Instant};
 

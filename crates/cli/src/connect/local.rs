@@ -100,7 +100,7 @@ fn offers(found: &[LocalServer]) -> String {
     offers.join("; or ")
 }
 
-/// Nobody stands between this machine and itself, whatever is said about proxies.
+/// Requests to this machine use no proxy, whatever the environment says.
 pub(super) fn direct(builder: ClientBuilder) -> Result<ClientBuilder, Failure> {
     let transport = HttpTransport::builder()
         .without_proxy()

@@ -18,7 +18,7 @@ pub(crate) struct Provider {
     pub(crate) wire: Wire,
     /// Where its tools look for the key.
     pub(super) variable: &'static str,
-    /// The model where nobody says one.
+    /// The default model.
     pub(super) model: &'static str,
 }
 
@@ -96,7 +96,7 @@ impl Provider {
             || self.wire == Wire::Anthropic && variable(ANTHROPIC_TOKEN).is_some()
     }
 
-    /// The key of the environment, and where it stands.
+    /// The key of the environment, and its variable.
     pub(super) fn key(&self) -> Result<Option<(Credential, String)>, Failure> {
         let found = match (variable(self.variable), variable(ANTHROPIC_TOKEN)) {
             (Some(_), _) => (Credential::from_environment(self.variable), self.variable),
@@ -113,7 +113,7 @@ impl Provider {
         }
     }
 
-    /// Where requests go: the key of the environment goes with the address of the environment.
+    /// Where requests are sent: the key of the environment belongs to the address of the environment.
     pub(super) fn address(&self) -> String {
         self.base_url_variable
             .and_then(variable)

@@ -88,7 +88,7 @@ impl PlayedSession {
     }
 }
 
-/// Plays the script. The clock is virtual: a wait of half a minute takes no time, and is told.
+/// Plays the script. The clock is virtual: a wait of half a minute takes no time, but is counted.
 pub(crate) fn play(
     script: &Script,
     way: Way,

@@ -60,7 +60,7 @@ const MATTERS: [&str; 8] = [
 
 const LEVELS: [&str; 4] = ["INFO", "WARN", "DEBUG", "ERROR"];
 
-/// Every so many turns something is told.
+/// Turns from one told fact to the next.
 const TOLD_EVERY: usize = 4;
 /// Lines of a log that is pasted.
 const LOG_LINES: u64 = 28;
@@ -107,7 +107,7 @@ impl Script {
                     dice.below(900),
                 ));
             }
-            // People think for a while; now and then they leave, and the cache goes cold.
+            // People think for a while; now and then they leave, and the cache expires.
             let pause_s = if dice.below(25) == 0 {
                 600 + dice.below(1800)
             } else {

@@ -86,7 +86,7 @@ fn writable(folder: &Path) -> Finding {
     }
 }
 
-/// Nobody else can look into it.
+/// Only its owner can read it.
 fn private(config: &Config, folder: &Path) -> Finding {
     let mut open: Vec<PathBuf> = Vec::new();
     let mut look = |path: &Path| {

@@ -65,7 +65,7 @@ async fn connect(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
         .create_if_missing(false)
         .disable_statement_logging();
     let mut connection = options.clone().connect().await?;
-    // A database in WAL mode cannot be opened where nothing may be written, unless it is said that nobody else writes.
+    // A database in WAL mode cannot be opened where nothing may be written, unless it is opened as immutable.
     match tables(&mut connection).await {
         Ok(_) => Ok(connection),
         Err(_) => options.immutable(true).connect().await,

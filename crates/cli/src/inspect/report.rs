@@ -218,7 +218,7 @@ struct Walk<'a> {
     /// Which tool a call was of.
     tool_of: HashMap<&'a str, &'a str>,
     errors: Errors,
-    /// Where in the list an error stands.
+    /// The index of an error in the list.
     known_errors: HashMap<String, usize>,
 }
 
@@ -284,7 +284,7 @@ impl<'a> Walk<'a> {
                 block,
             );
         }
-        // What stands around the blocks.
+        // What is around the blocks.
         *self
             .tokens
             .by_speaker
@@ -341,7 +341,7 @@ impl<'a> Walk<'a> {
         name
     }
 
-    /// The line that stands for a failure, once for all times that it occurs.
+    /// The line of a failure, one for all of its occurrences.
     fn error(&mut self, text: &str, index: usize, message: &Message, tool: &str) {
         let text = words::shortened(&redacted(text), ERROR_CHARACTERS);
         if let Some(known) = self.known_errors.get(&text) {
@@ -402,7 +402,7 @@ fn kind(content: &Content) -> &'static str {
 
 /// The first words of a block.
 fn start(block: &Block) -> String {
-    // Secrets are recognised by what stands around them, so more is looked at than is shown.
+    // Secrets are recognised by their surroundings, so more is scanned than is shown.
     const LOOKED_AT_BYTES: usize = 2_000;
     let text = match &block.content {
         Content::Text(text) | Content::Thinking(text) | Content::Compaction(Some(text)) => {

@@ -69,7 +69,7 @@ fn code(rest: &str, style: Style, out: &mut Vec<Cell>) -> Option<usize> {
     Some(ticks + end + ticks)
 }
 
-/// Where a run of exactly so many ticks begins.
+/// Where a run of exactly this many ticks begins.
 fn end_of_code(text: &str, ticks: usize) -> Option<usize> {
     let mut at = 0;
     loop {

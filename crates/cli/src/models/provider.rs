@@ -1,4 +1,4 @@
-//! `throughline models --provider`: what the other side has, beside what is known.
+//! `throughline models --provider`: the provider's list next to the catalogue.
 
 use serde::Serialize;
 use throughline::providers::models::ModelInfo;

@@ -1,4 +1,4 @@
-//! What `throughline serve` writes to standard error: ids and numbers, never what was said.
+//! What `throughline serve` writes to standard error: ids and numbers, never text of conversations.
 
 use std::io;
 
@@ -16,7 +16,7 @@ use crate::error::{Failure, Kind};
 
 type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// What is told while the proxy runs.
+/// What is logged while the proxy runs.
 pub(super) struct Log {
     #[cfg(feature = "otel")]
     spans: Option<Spans>,

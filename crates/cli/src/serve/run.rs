@@ -49,7 +49,7 @@ fn of_environment(proxying: &Proxying) -> Proxying {
 }
 
 async fn ran(arguments: &Run, config: Config) -> Result<(ExitStatus, Report), Failure> {
-    // Ctrl-C is the program's: whoever listens for it is not ended by it.
+    // Ctrl-C is the program's: listening for it here keeps it from ending the proxy.
     let _interrupts = signal(SignalKind::interrupt());
     let cannot = |error: io::Error| {
         Failure::new(

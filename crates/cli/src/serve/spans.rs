@@ -1,6 +1,6 @@
 //! Spans of the proxy's requests and updates for a collector, over OTLP: ids and numbers, as in the log.
 //!
-//! Where they go, and everything else about it, is said by the variables that the OpenTelemetry specification names.
+//! Their target and everything else is configured by the variables of the OpenTelemetry specification.
 
 use std::env;
 use std::sync::Arc;

@@ -35,7 +35,7 @@ fn newest(loaded: &Loaded) -> Result<&MemoryRow, Failure> {
     row.ok_or_else(show::no_memory)
 }
 
-/// The memory in use and the messages that it does not stand for.
+/// The memory in use and the messages that it does not cover.
 fn request(loaded: &Loaded) -> Result<String, Failure> {
     if loaded.session.message_count == 0 {
         return Err(Failure::new(

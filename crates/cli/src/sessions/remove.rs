@@ -136,7 +136,7 @@ fn doomed(
         .collect()
 }
 
-/// Asks whoever sits in front of it.
+/// Asks the user.
 async fn is_agreed(
     sessions: &[SessionInfo],
     store: &dyn Store,

@@ -88,7 +88,7 @@ impl Canned {
                 let Ok(stream) = stream else { return };
                 let mut bodies = kept.lock().unwrap();
                 let said = &answers[bodies.len().min(answers.len() - 1)];
-                // Whoever hangs up in between does not want to know more.
+                // A client that hangs up needs no more.
                 if let Ok(Some(body)) = answer(stream, said) {
                     bodies.push(body);
                 }

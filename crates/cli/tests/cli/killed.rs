@@ -1,4 +1,4 @@
-//! A chat that is killed again and again: nothing that was said is lost, and it goes on with the same bytes.
+//! A chat that is killed again and again: nothing that was said is lost, and it continues with the same bytes.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -200,7 +200,7 @@ fn a_program_runs_behind_a_proxy_of_its_own() {
     drop(simulator);
 }
 
-/// A conversation over several windows, and a proxy that is killed in the midst of it, `kills` times.
+/// A conversation over several windows, and a proxy that is killed during it, `kills` times.
 fn killed(kills: usize) {
     let home = tempfile::tempdir().unwrap();
     let record = home.path().join("bodies.jsonl");

@@ -1,4 +1,4 @@
-//! A terminal without a screen: the program writes to it, tests read what stands there and type.
+//! A terminal without a screen: the program writes to it, tests read its screen and type.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -143,7 +143,7 @@ impl Terminal {
         }
     }
 
-    /// Waits until `text` stands somewhere.
+    /// Waits until `text` is on the screen.
     #[track_caller]
     pub(crate) fn until_shown(&self, text: &str) -> String {
         self.until(text, |screen| screen.contains(text))
@@ -159,7 +159,7 @@ impl Terminal {
         })
     }
 
-    /// Waits until the program rests: what goes on in the background, such as a memory that is being made, has ended.
+    /// Waits until the program is idle: background work, such as a memory that is being made, has ended.
     pub(crate) fn until_at_rest(&self) {
         let process = self.child.process_id().unwrap();
         let mut before = processor_time(process);
@@ -196,7 +196,7 @@ impl Terminal {
         self.shown.state.lock().unwrap().parser.screen().clone()
     }
 
-    /// The first character on the screen of a text that stands there.
+    /// The place on the screen of the first character of a text.
     pub(crate) fn cell_of(&self, text: &str) -> Option<vt100::Cell> {
         let screen = self.screen();
         let (_, columns) = screen.size();

@@ -1,4 +1,4 @@
-//! How a chat begins and how a session is gone on with: which model, which tools, which system prompt, and what the
+//! How a chat begins and how a session is resumed: which model, which tools, which system prompt, and what the
 //! configuration says.
 
 use std::fs;
@@ -56,7 +56,7 @@ fn a_fork_has_the_system_prompt_and_the_tools_of_its_session() {
     user.chat(&with(&SIMULATED, &arguments), "The port is 99.\n");
     let parent = user.request();
     assert_eq!(parent["system"][0]["text"], "You are a ferryman.");
-    // What is configured meanwhile is for sessions that begin anew.
+    // What is configured meanwhile is for new sessions.
     let other = user.path("other.md");
     fs::write(&other, "You are somebody else.").unwrap();
     user.printed(&["config", "set", "system", other.to_str().unwrap()]);
@@ -140,7 +140,7 @@ fn a_session_of_another_format_goes_on_with_the_simulated_model() {
     // It is found again under the name that was typed.
     let (answer, _) = user.chat(&["--continue", "--print", "What is the port?"], "");
     assert_eq!(answer, "The port is 99.\n");
-    // A name that nobody has typed is not in what is said.
+    // A name that was not typed is not in the message.
     let output = user.piped(&["chat", "--continue"], "/model claude-opus\n");
     assert_eq!(output.status.code(), Some(2));
     let said = stderr(&output);

@@ -156,7 +156,7 @@ fn an_empty_store_says_how_to_begin() {
     user.refused(&["sessions", "show"], 3, &["throughline chat"]);
     user.refused(&["sessions", "show", "x"], 2, &["no session x"]);
     user.refused(&["sessions", "gc", "--older-than", "soon"], 2, &["30d"]);
-    // Without a model, nobody could go on with it.
+    // Without a model, it could not be resumed.
     let dialogue = data("dialogue.txt");
     user.refused(&["sessions", "import", &dialogue], 2, &["--model"]);
 }
@@ -212,7 +212,7 @@ fn messages_are_counted_from_1_for_people() {
     }
 }
 
-/// What is left behind is one file: no log waits for somebody to read it.
+/// One file is left behind: the log has been merged.
 #[test]
 fn every_command_closes_the_database() {
     let user = User::new();
@@ -265,7 +265,7 @@ fn every_command_closes_the_database() {
     }
 }
 
-/// Sessions of two other programs are gone on with, past the window, and nothing of them is forgotten.
+/// Sessions of two other programs are continued past the window, and nothing of them is forgotten.
 #[test]
 fn an_imported_session_is_answered_and_remembered() {
     for name in ["claude-code.jsonl", "codex.jsonl"] {

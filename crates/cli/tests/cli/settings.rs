@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::simulate::Running;
 use crate::{command, fed, stderr, stdout};
 
-/// A user whom nobody else's settings and keys reach.
+/// A user without the settings and keys of others.
 pub(crate) struct User {
     folder: TempDir,
 }
@@ -211,7 +211,7 @@ fn what_makes_no_sense_is_not_set() {
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{key} {value}: {said}");
         assert!(said.contains(part), "{part:?} is missing: {said}");
-        // It stands in no file.
+        // It is in no file.
         assert!(!said.contains("config.toml"), "{said}");
     };
     let address = "http:// or https://";
@@ -290,7 +290,7 @@ fn keys_in_addresses_are_refused_and_not_repeated() {
         assert_eq!(output.status.code(), Some(1));
         silent(&output, url);
     }
-    // Somebody has written it there by hand.
+    // It was written there by hand.
     let file = user.path("mine.toml");
     fs::write(
         &file,

@@ -38,7 +38,7 @@ fn collector() -> (String, Receiver<(String, Vec<u8>)>) {
     (address, received)
 }
 
-/// Texts stand in protobuf as they are, behind their length.
+/// Protobuf has texts verbatim, after their length.
 fn has(body: &[u8], text: &str) -> bool {
     let mut told = vec![u8::try_from(text.len()).unwrap()];
     told.extend(text.as_bytes());

@@ -1,4 +1,4 @@
-//! Having memories made: when, of what, and what becomes of them.
+//! Builds of memories: when they are ordered, of what, and how their results are used.
 
 use std::sync::Arc;
 
@@ -336,7 +336,7 @@ impl Engine {
         self.may_use_drafts() && self.context() >= soft.midpoint(mark)
     }
 
-    /// Whether a swap has come in between, and left so little that nothing needs to be made of it by a model yet.
+    /// Whether a swap has happened in between, and left so little that a model need not be asked yet.
     fn is_overtaken(&self, running: &RunningBuild) -> bool {
         running.swaps < self.swaps
             && self.pending.is_none()

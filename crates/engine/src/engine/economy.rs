@@ -29,12 +29,12 @@ const CACHED_TOKENS_MIN: u64 = 5_000;
 /// Requests after a cold cache within which the cache is expected to go cold again.
 const COLD_REQUESTS: u32 = 50;
 
-/// How fast the session goes, for when a model has to begin.
+/// How fast the session grows, which decides when a model has to begin.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     /// Live tokens at the last request of this epoch.
     last_tokens: Option<u64>,
-    /// By how much the context grows from one request to the next: the most, of late; tokens.
+    /// The largest recent growth of the context from one request to the next, in tokens.
     growth: u64,
     interval_ms: u64,
     update_ms: u64,
@@ -55,7 +55,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// A request goes out, so long after the one before.
+    /// A request is sent, this long after the one before.
     pub(super) fn requested(&mut self, interval_ms: Option<u64>, tokens: u64, cache_ms: u64) {
         if let Some(before) = self.last_tokens.replace(tokens) {
             let growth = tokens.saturating_sub(before);
@@ -97,7 +97,7 @@ pub struct Savings {
     pub saved: i64,
     /// What memories by the model have cost.
     pub spent: i64,
-    /// The part of a prompt that the provider has read from its cache, of late, where it could; thousandths.
+    /// The recent share of a prompt that the provider read from its cache where it could, in thousandths.
     pub hits_permille: u64,
     /// Requests since the last swap.
     pub requests: u64,
@@ -114,7 +114,7 @@ pub(super) struct Account {
     saved: i128,
     /// What memories by the model have cost.
     spent: i128,
-    /// The part of a prompt that the provider has read from its cache, of late, where it could; thousandths.
+    /// The recent share of a prompt that the provider read from its cache where it could, in thousandths.
     hits_permille: u64,
     /// Prompt of the last answer in this epoch, tokens.
     last_prompt: Option<u64>,
@@ -310,7 +310,7 @@ impl Engine {
                     None => self.settings.step_tokens(),
                 };
         }
-        // Where the cache goes cold, a swap is due from the soft mark on.
+        // If the cache expires, a swap is due from the soft mark on.
         if self.pace.cold_requests > 0 || self.triggered().is_some() || self.is_heavy() {
             return true;
         }

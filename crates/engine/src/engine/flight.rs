@@ -55,7 +55,7 @@ impl Flight {
         self.sent_tokens.is_some()
     }
 
-    /// A request of this size goes out. Gives the time of the one before.
+    /// A request of this size is sent. Returns the time of the one before.
     pub(super) fn send(&mut self, now: Time, tokens: u64) -> Option<Time> {
         self.state = State::Sent {
             prefix: Some(self.prefix),

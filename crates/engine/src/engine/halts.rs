@@ -47,7 +47,7 @@ impl Halts {
         self.must_shrink
     }
 
-    /// The window, as far as the provider has not named a smaller one.
+    /// The window, unless the provider has named a smaller one.
     pub(super) fn window(&self, known: u64) -> u64 {
         self.window_learned
             .map_or(known, |learned| learned.min(known))

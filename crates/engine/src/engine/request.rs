@@ -1,4 +1,4 @@
-//! A request is wanted: whether it goes as it is, after a swap, or after a wait.
+//! Requests: whether one is sent as it is, after a swap, or after a wait.
 
 use std::sync::Arc;
 

@@ -264,7 +264,7 @@ impl ResponsesDecoder {
 }
 
 impl Item {
-    /// A message of which only texts have come.
+    /// A message of which only texts have arrived.
     fn unfinished_message(&self) -> Option<Raw> {
         if string(&self.added, "type") != "message" {
             return None;

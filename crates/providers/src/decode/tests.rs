@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::stop::StopReason;
 
-/// What came of a stream.
+/// The result of a stream.
 #[derive(Debug, PartialEq)]
 struct DecodedAnswer {
     events: Vec<Event>,

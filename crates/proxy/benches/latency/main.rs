@@ -361,7 +361,7 @@ struct Conversation {
 }
 
 impl Conversation {
-    /// With about so many bytes, in messages of about 4,000, as agents write them.
+    /// With about this many bytes, in messages of about 4,000, as agents write them.
     fn of(bytes: usize, name: &str) -> Self {
         let mut messages = format!(r#"{{"role":"user","content":"This is conversation {name}."}}"#);
         let mut index = 0;

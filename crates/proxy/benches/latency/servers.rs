@@ -159,7 +159,7 @@ pub(crate) fn proxy(upstream: SocketAddr, kind: &str) {
             anthropic: format!("http://{upstream}"),
             ..Upstreams::default()
         },
-        // Small enough that a memory stands in each request but the first ones, or so large that none does.
+        // Small enough that all but the first requests have a memory, or so large that none has.
         window: Some(match kind {
             "rewritten" => 2_500,
             "drafting" | "updating" => 20_000,

@@ -23,7 +23,7 @@ use crate::tracked::Flight;
 /// An answer that no session needs.
 pub(super) struct ForwardedAnswer {
     record: Record,
-    /// The conversation waits for the answer to begin: updates wait meanwhile.
+    /// While the conversation waits for the answer to begin, updates wait too.
     waits: Option<Waits>,
 }
 

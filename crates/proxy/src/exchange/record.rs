@@ -1,4 +1,4 @@
-//! What a request was: the client reads it in headers, the operator in a span, a log line and metrics.
+//! The record of a request: the client reads it in headers, the operator in a span, a log line and metrics.
 //!
 //! Ids and numbers, and words of this program: nothing that a client or a provider wrote. All four are made here, from
 //! one [`Record`]; a figure that spans and lines have in common is one row of [`with_figures`].
@@ -65,7 +65,7 @@ pub(super) struct Record {
     wire: Wire,
     kind: &'static str,
     began: Instant,
-    /// When the whole request was there, until it is sent.
+    /// When the whole request had arrived, until it is sent.
     read: Option<Instant>,
     /// What the proxy added.
     added: Option<Duration>,
@@ -154,12 +154,12 @@ impl Record {
         }
     }
 
-    /// The request is one of those that may be under way.
+    /// The request has a permit to run.
     pub(super) fn admit(&mut self, permit: OwnedSemaphorePermit) {
         self.permit = Some(permit);
     }
 
-    /// The whole request is there.
+    /// The whole request has arrived.
     pub(super) fn read(&mut self, bytes: usize) {
         self.request_bytes = Some(bytes);
         self.read = Some(Instant::now());
@@ -175,7 +175,7 @@ impl Record {
         }
     }
 
-    /// That much of a body was forwarded while it was read.
+    /// This much of a body was forwarded while it was read.
     pub(super) fn upload(&mut self, bytes: usize) {
         self.request_bytes = Some(bytes);
         self.sent_bytes = Some(bytes);
@@ -194,7 +194,7 @@ impl Record {
         self.decision = Some(decision);
     }
 
-    /// The head of the answer is there.
+    /// The head of the answer has arrived.
     pub(super) fn answer_begins(&mut self, head: &http::response::Parts) {
         self.head = Some(self.began.elapsed());
         self.status = Some(head.status);
@@ -223,7 +223,7 @@ impl Record {
         answer
     }
 
-    /// The headers of the answer as the client gets them: the upstream's, and what was done.
+    /// The headers of the answer for the client: the upstream's, and what the proxy did.
     pub(super) fn headers(&self, upstream: &HeaderMap) -> HeaderMap {
         let mut headers = headers::downstream(upstream);
         let Some(decision) = &self.decision else {

@@ -13,20 +13,20 @@ use tokio::time::Instant;
 
 use crate::body::{READ_WAIT, ReadError};
 
-/// How far a body has come.
+/// How much of a body has arrived.
 #[derive(Clone)]
 pub(super) struct Upload(Arc<Mutex<Progress>>);
 
 struct Progress {
     bytes: usize,
-    /// When something came the last time.
+    /// When the last chunk arrived.
     at: Instant,
-    /// Why no more of it is passed on.
+    /// Why no more of it is forwarded.
     unread: Option<ReadError>,
 }
 
 impl Upload {
-    /// The body as a stream of at most `bytes_max`, and how far it has come.
+    /// The body as a stream of at most `bytes_max`, and its progress.
     pub(super) fn begin<B>(body: B, bytes_max: usize) -> (BodyStream, Self)
     where
         B: HttpBody<Data = Bytes> + Send + 'static,
@@ -85,17 +85,17 @@ impl Upload {
         )
     }
 
-    /// How much of it has come.
+    /// How much of it has arrived.
     pub(super) fn bytes(&self) -> usize {
         self.progress().bytes
     }
 
-    /// Why not all of it was passed on, if it was not.
+    /// Why not all of it was forwarded, if it was not.
     pub(super) fn unread(&self) -> Option<ReadError> {
         self.progress().unread
     }
 
-    /// Returns when nothing more has come of it for `wait`.
+    /// Returns when none of it has arrived for `wait`.
     pub(super) async fn stalled(&self, wait: Duration) {
         loop {
             let due = self.progress().at + wait;

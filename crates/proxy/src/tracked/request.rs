@@ -278,7 +278,7 @@ impl TrackedSession {
     }
 }
 
-/// A request that is under way, until it was answered or broke off. Where it is dropped, it broke off: the client hung up
+/// A request that is under way, until it is answered or cut off. Dropping it cuts it off: the client hung up
 /// before there was an answer.
 pub(crate) struct Flight {
     session: Arc<TrackedSession>,
@@ -311,7 +311,7 @@ impl Flight {
         self.session.complete(self.number, reply);
     }
 
-    /// What came of the answer before it broke off.
+    /// What arrived of the answer before it was cut off.
     pub(crate) fn break_off(mut self, partial: Option<&Reply>) {
         self.is_over = true;
         self.session.break_off(self.number, partial);

@@ -52,7 +52,7 @@ impl World {
     }
 }
 
-/// A conversation that has been swapped so many times, and the id of its session.
+/// A conversation with this many swaps, and the id of its session.
 pub(crate) async fn swapped(world: &World, client: &mut Client, epochs: u64) -> String {
     let mut id = String::new();
     let mut epoch = 0;
@@ -403,7 +403,7 @@ async fn an_edited_memory_is_what_the_model_reads() {
         (&diff["added"], &diff["removed"], &diff["changed"]),
         (&json!(1), &json!(0), &json!(2))
     );
-    // Whoever looked at the one before is told.
+    // A client that looked at the one before is told.
     let late = put(json!([{"id": plain["id"], "drop": true}]), 409).await;
     assert_eq!(late["error"]["code"], "changed");
     // It can be taken back.
@@ -481,7 +481,7 @@ async fn nothing_is_left_of_a_deleted_session() {
     let id = SessionId::new(id).unwrap();
     assert!(world.store.memory(&id, 1).await.is_err());
     assert!(world.store.messages(&id, 0..1).await.is_err());
-    // The client goes on, with another session.
+    // The client continues, with another session.
     let got = client.say(&world, "Go on.").await;
     let next = got.told("x-throughline-session").unwrap();
     assert_ne!(next, id.as_str());

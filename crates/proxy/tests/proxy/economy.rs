@@ -30,7 +30,7 @@ struct Case {
 /// Whether the provider's cache is of use to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Caching {
-    /// The client asks for it, or it comes by itself.
+    /// Whether the client asks for it or it comes unasked.
     Warm,
     /// The client does not ask for it, or the provider has none.
     Never,

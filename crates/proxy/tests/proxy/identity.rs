@@ -91,7 +91,7 @@ async fn the_last_turn_can_be_edited_and_an_earlier_one_is_a_fork() {
     );
 }
 
-/// Whoever stops a request before there is an answer says it in other words: that is the same session.
+/// A request that is stopped before its answer and sent again in other words belongs to the same session.
 #[tokio::test(start_paused = true)]
 async fn a_request_that_was_stopped_can_be_edited() {
     for wire in Wire::ALL {
@@ -185,7 +185,7 @@ impl Client {
     }
 }
 
-/// Reasoning that stands in what a fork has in common with its parent was thought behind the parent's requests.
+/// Reasoning in the messages that a fork shares with its parent belongs to the parent's requests.
 #[tokio::test(start_paused = true)]
 async fn a_fork_takes_no_reasoning_of_its_parent_along() {
     let world = world().await;
@@ -258,7 +258,7 @@ async fn the_first_request_of_a_conversation_with_tools_begins_its_session() {
     }
 }
 
-/// Of questions side by side behind the same history, each goes on in a session that may have had another one of them, or
+/// Of parallel questions after the same history, each continues in a session that may have had another one of them, or
 /// in a new one: what the model thought behind other bytes does not come along.
 #[tokio::test(start_paused = true)]
 async fn questions_side_by_side_bring_no_reasoning_where_it_does_not_belong() {
@@ -298,7 +298,7 @@ async fn questions_side_by_side_bring_no_reasoning_where_it_does_not_belong() {
     }
 }
 
-/// What is left of an answer that was broken off while the model thought stays in the history of some clients.
+/// The rest of an answer that was cut off while the model thought stays in the history of some clients.
 #[tokio::test(start_paused = true)]
 async fn messages_of_nothing_but_reasoning_are_no_trouble_behind_a_swap() {
     for (wire, model, binds) in [

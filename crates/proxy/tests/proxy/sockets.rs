@@ -83,7 +83,7 @@ impl Wires {
     }
 }
 
-/// A file goes on its way while it still comes.
+/// A file is forwarded while it still arrives.
 #[tokio::test]
 async fn no_chunk_of_a_file_waits_for_the_next() {
     let wires = Wires::new().await;
@@ -162,7 +162,7 @@ async fn a_client_that_hangs_up_ends_the_upstreams_answer() {
     drop(client);
     let ended = async {
         loop {
-            // Nobody reads what still comes.
+            // What still arrives is not read.
             let text = chunk("event: ping\ndata: {}\n\n");
             if upstream.write_all(text.as_bytes()).await.is_err() {
                 return;
@@ -187,7 +187,7 @@ async fn a_client_that_hangs_up_before_the_answer_ends_the_request_upstream() {
     drop(client);
     let mut rest = Vec::new();
     let ended = upstream.read_to_end(&mut rest);
-    // Whether it is closed or broken off.
+    // Whether it is closed or aborted.
     let _ = tokio::time::timeout(Duration::from_secs(20), ended)
         .await
         .expect("the connection upstream is closed");

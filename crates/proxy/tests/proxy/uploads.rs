@@ -57,7 +57,7 @@ impl Transport for Upstream {
     }
 }
 
-/// A client that sends so many chunks, each when the one before has reached the upstream, and then ends or breaks off.
+/// A client that sends this many chunks, each when the one before has reached the upstream, and then ends or aborts.
 struct Sending {
     chunks: usize,
     sent: usize,

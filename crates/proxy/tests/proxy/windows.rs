@@ -274,7 +274,7 @@ async fn tokens_are_counted_of_what_would_be_sent() {
         world.ask(client.request()).await;
         let sent = world.provider.ledger().pop().unwrap();
         assert_eq!(sent.usage.unwrap().prompt(), through, "{wire}");
-        // What the provider keeps, nobody here can count.
+        // What the provider keeps cannot be counted here.
         if wire == Wire::OpenAiResponses {
             let kept = json!({"previous_response_id": "resp_1"});
             assert!(count(&client, path, kept).await.1);
@@ -282,7 +282,7 @@ async fn tokens_are_counted_of_what_would_be_sent() {
     }
 }
 
-/// The messages of a body, as they stand there.
+/// The messages of a body, verbatim.
 fn messages_of(body: &str) -> Vec<String> {
     let body = Raw::parse(body.to_owned()).unwrap();
     let list = body.field("messages").or(body.field("input")).unwrap();
@@ -330,7 +330,7 @@ async fn where_user_and_assistant_speak_in_turn_they_do_with_a_memory_too() {
     }
 }
 
-/// What the operator says in the midst of a conversation stands in the memory's message where only one system message may
+/// What the operator says during a conversation is in the memory's message where only one system message may
 /// be.
 #[tokio::test(start_paused = true)]
 async fn instructions_in_the_midst_are_kept_where_there_may_be_none() {

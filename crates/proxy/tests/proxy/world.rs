@@ -36,7 +36,7 @@ pub(crate) struct World {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) config: Config,
     pub(crate) proxy: Proxy,
-    /// The same time in each run: dates stand in memories, and what the simulated model says hangs on them.
+    /// The same time in each run: memories have dates, and what the simulated model says depends on them.
     clock: Clock,
 }
 

@@ -36,7 +36,7 @@ const CONNECTORS: &[&str] = &[
     " -> ",
 ];
 
-/// What is said to the questions that the user asked last.
+/// The answers to the user's last questions.
 pub(crate) struct Answers {
     pub(crate) text: String,
     /// Whether anything of it is known.

@@ -118,7 +118,7 @@ fn limit_headers(
     left: &RemainingLimits,
 ) {
     let whole = |number: f64| number.max(0.0) as u64;
-    // Remaining tokens are told in thousands.
+    // Remaining tokens are reported in thousands.
     let rounded = |number: f64| (whole(number) + 500) / 1000 * 1000;
     let all = [
         ("requests", limits.requests_per_min, whole(left.requests)),

@@ -184,7 +184,7 @@ fn checked_output_max(call: &Call, tokens: u64) -> Result<u64, ApiError> {
     Ok(output_max)
 }
 
-/// Models before 4.5 refuse a `max_tokens` that does not fit into the window beside the input.
+/// Models before 4.5 refuse a `max_tokens` that does not fit into the window with the input.
 fn refuses_large_output(id: &str) -> bool {
     id.starts_with("claude-3")
         || matches!(id, "claude-opus-4" | "claude-opus-4-1" | "claude-sonnet-4")

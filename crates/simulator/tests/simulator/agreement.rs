@@ -1,7 +1,7 @@
 //! The simulator agrees with the wire checker, and what it counts with what it charges.
 //!
 //! What the checker cannot know is left out of the bodies here: thinking with signatures, prompts that are too long,
-//! threads, and models that nobody has.
+//! threads, and unknown models.
 
 use std::time::Duration;
 

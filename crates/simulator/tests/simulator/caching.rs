@@ -17,7 +17,7 @@ fn marked(text: String, ttl: Option<&str>) -> Value {
     json!({"type": "text", "text": text, "cache_control": marker})
 }
 
-/// A conversation of so many blocks, one a message, with a marker at the last.
+/// A conversation of this many blocks, one a message, with a marker at the last.
 fn blocks(count: usize) -> Value {
     let mut body = ask(MODEL, json!([]));
     let messages: Vec<Value> = (1..=count)
@@ -202,7 +202,7 @@ fn entries_are_ready_when_the_first_answer_begins_and_live_from_its_start() {
     split_of(&mut simulator, 0, &long);
     let read = |simulator: &mut Simulator, at| split_of(simulator, at, &body)[3];
     assert_eq!(read(&mut simulator, 239), 0);
-    // The second request wrote the same entry anew, for a life from its own start.
+    // The second request wrote the same entry again, with a lifetime from its own start.
     assert_eq!(read(&mut simulator, 538), written);
     assert_eq!(read(&mut simulator, 838), 0);
     assert!(split_of(&mut simulator, 3599, &long)[3] > 0);

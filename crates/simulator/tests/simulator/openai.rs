@@ -211,7 +211,7 @@ fn older_models_read_up_to_the_first_difference_wherever_it_is() {
             again > whole - 128 && again % 128 == 0,
             "{again} of {whole}"
         );
-        // What differs stands before the last third.
+        // The difference is before the last third.
         let share = cached as f64 / whole as f64;
         assert!((0.62..=0.67).contains(&share), "{cached} of {whole}");
     };

@@ -134,7 +134,7 @@ async fn clients_that_close_their_half_are_answered() {
     task.await.unwrap();
 }
 
-/// Takes so many lines.
+/// Takes this many lines.
 struct Full(Shared, usize);
 
 impl Write for Full {

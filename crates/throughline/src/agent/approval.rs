@@ -27,7 +27,7 @@ pub struct ApprovalRequest {
     pub summary: String,
 }
 
-/// What becomes of a call.
+/// What to do with a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// It is run.

@@ -1,4 +1,4 @@
-//! The calls of one answer: who agrees to them, how they run, what the model is told of them.
+//! The calls of one answer: who approves them, how they run, what the model is told about them.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -31,11 +31,11 @@ pub(super) enum CallResults {
         /// What the user said to calls that they refused, in their own words.
         said: Vec<String>,
     },
-    /// None was run, because nobody could decide about these.
+    /// None was run, because these could not be decided.
     Waiting(Vec<ToolCall>),
 }
 
-/// What is to become of one call.
+/// What to do with one call.
 enum Plan {
     Run(PreparedCall),
     /// It is not run; the model is told this.
@@ -127,7 +127,7 @@ pub(super) async fn run(
         }
         match running.join_next().await {
             Some(Ok(ended)) => end(ended, &calls, &mut outputs, teller).await,
-            // Tools that panic are caught, and nobody else can end a call: its result is written below.
+            // Panics of tools are caught, and nothing else can end a call: its result is written below.
             Some(Err(_)) => {}
             None => break,
         }
@@ -141,7 +141,7 @@ pub(super) async fn run(
     }
 }
 
-/// What is to become of a call; `None` if nobody can decide now.
+/// What to do with a call; `None` if it cannot be decided now.
 async fn plan(inner: &Inner, call: &ToolCall, teller: &Teller) -> Option<Plan> {
     let Some(tool) = inner.tools.find(&call.name) else {
         let names: Vec<&str> = inner.tools.names().collect();
@@ -197,7 +197,7 @@ fn failed_inside(name: &str) -> String {
     )
 }
 
-/// What a tool says of its failure. It does not speak for the user: where it sounds like that, its name stands before it.
+/// What a tool says of its failure. It does not speak for the user: where it sounds like that, its name is put before it.
 fn in_its_name(name: &str, error: &str) -> String {
     if cues::denial(error).is_some() || cues::interruption(error).is_some() {
         format!("The tool {name} says: {error}")

@@ -16,7 +16,7 @@ use crate::session::TurnAnswer;
 pub enum AgentEvent {
     /// What the provider sends, as it comes.
     Model(Event),
-    /// The request was too large for the provider, and is made again from a memory. What came of this answer is void.
+    /// The request was too large for the provider, and is made again from a memory. What arrived of this answer is void.
     Compacted,
     /// An answer of the model is complete and stored. Calls in it come next, if there are any.
     Answered(Box<TurnAnswer>),
@@ -124,7 +124,7 @@ fn names(calls: &[ToolCall]) -> String {
     names.join(", ")
 }
 
-/// A turn broke off. What was said and done until then is stored; [`Agent::go_on`](super::Agent::go_on) takes it up.
+/// A turn failed. What was said and done until then is stored; [`Agent::go_on`](super::Agent::go_on) resumes it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {

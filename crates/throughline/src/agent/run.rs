@@ -21,7 +21,7 @@ use super::turn::Teller;
 use crate::error::SendError;
 use crate::session::{Session, TurnAnswer, TurnEvent, UserInput};
 
-/// After so many answers in a row that are cut off in the middle of a call, the turn ends.
+/// After this many answers in a row that are cut off in the middle of a call, the turn ends.
 const CUT_ANSWERS_MAX: usize = 3;
 
 /// What an agent may do at most.

@@ -28,7 +28,7 @@ impl Tools {
         Self::default()
     }
 
-    /// With this tool too; in the place of an earlier one with its name.
+    /// With this tool too; it replaces an earlier one of the same name.
     #[must_use]
     pub fn with(mut self, tool: impl Tool) -> Self {
         let tool: Arc<dyn AnyTool> = Arc::new(tool);

@@ -36,7 +36,7 @@ impl AgentTurn {
     /// Waits for the end.
     ///
     /// # Errors
-    /// If the turn broke off.
+    /// If the turn failed.
     pub async fn outcome(mut self) -> Result<AgentOutcome, AgentError> {
         while let Some(event) = self.next().await {
             if let AgentEvent::Done(outcome) = event? {
@@ -79,7 +79,7 @@ impl std::fmt::Debug for AgentTurn {
     }
 }
 
-/// Hands events out of the work of a turn, one at a time: the work goes on when the event was taken.
+/// Hands events out of the work of a turn, one at a time: the work continues once the event is taken.
 #[derive(Clone, Default)]
 pub(super) struct Teller {
     slot: Arc<Mutex<Option<AgentEvent>>>,

@@ -62,7 +62,7 @@ pub enum Styling {
 
 /// What a request of its own has besides the messages and the memory: what is wanted, marks, indexes. Tokens, about.
 const INSTRUCTIONS_TOKENS: u128 = 2_000;
-/// Window of a model that nobody knows, tokens.
+/// Window of an unknown model, in tokens.
 const UNKNOWN_WINDOW: u64 = 128_000;
 
 impl ModelCompactor {

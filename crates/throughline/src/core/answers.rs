@@ -38,7 +38,7 @@ impl Core {
         self.pay(now, Purpose::Main, None, &usage.billed, request_id, without)
     }
 
-    /// An answer broke off, and this came of it.
+    /// An answer was cut off; `partial` is what arrived.
     pub fn record_partial(&mut self, now: Time, partial: &Reply) -> Effects {
         match partial.usage {
             Some(usage) => self.spend(now, Purpose::Main, None, &usage.billed, None),

@@ -12,9 +12,9 @@ use crate::event::SessionEvent;
 /// Something that the front end does.
 #[derive(Debug)]
 pub enum Effect {
-    /// Run this beside the session, then call [`super::Core::drafted`].
+    /// Run this in the background, then call [`super::Core::drafted`].
     Draft(DraftJob),
-    /// Run this beside the session, then call [`super::Core::updated`].
+    /// Run this in the background, then call [`super::Core::updated`].
     Update(UpdateJob),
     /// Send this request, once the changes so far are stored.
     Request(Plan),

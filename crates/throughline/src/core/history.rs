@@ -23,7 +23,7 @@ pub struct UndoPlan {
     settings: CompactionSettings,
 }
 
-/// Why a swap is not taken back.
+/// Why a swap cannot be undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UndoError {
     /// There is no swap, or what was before it is not known.
@@ -98,7 +98,7 @@ impl AdoptionRow {
 }
 
 impl Core {
-    /// What an undo would take back.
+    /// What an undo would revert.
     ///
     /// # Errors
     /// [`UndoError::NothingToUndo`].
@@ -117,7 +117,7 @@ impl Core {
     /// Takes the last swap back, with what the plan has read.
     ///
     /// # Errors
-    /// If it cannot be taken back, or another one has come since the plan was made.
+    /// If it cannot be undone, or another swap has happened since the plan was made.
     pub fn undo(
         &mut self,
         now: Time,

@@ -1,4 +1,4 @@
-//! Memories that are made beside the session: drafts by code, updates by a model.
+//! Memories that are made in the background: drafts by code, updates by a model.
 //!
 //! A job always ends with a result for the core, also where the code that makes the memory panics.
 

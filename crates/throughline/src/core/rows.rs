@@ -58,7 +58,7 @@ impl From<Message> for ReadMessage {
 pub enum PendingChange {
     /// A change that is ready.
     Change(Change),
-    /// A message whose row is not made yet: taking secrets out of what can be searched takes its time.
+    /// A message whose row is not made yet: redacting its searchable text takes time.
     Message {
         /// Messages before it.
         expected_count: u64,

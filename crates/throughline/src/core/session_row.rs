@@ -29,10 +29,10 @@ pub struct SessionRow {
     /// Memory versions up to this one are of a conversation that was cleared.
     #[serde(default)]
     pub cleared_versions: u64,
-    /// Memory versions up to this one were taken back, and are not loaded again.
+    /// Memory versions up to this one were undone, and are not loaded again.
     #[serde(default)]
     pub undone_versions: u64,
-    /// What requests were made with before the present memory, oldest first: what can be taken back.
+    /// What requests were made with before the present memory, oldest first: what can be undone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<AdoptionRow>,
     /// What the session would have cost without compaction, so far.
@@ -86,7 +86,7 @@ pub struct AdoptionRow {
     pub removed_tokens: u64,
 }
 
-/// Swaps that can be taken back, one after the other.
+/// Swaps that can be undone, one after the other.
 const SWAPS_MAX: usize = 32;
 
 /// The same session without compaction.
@@ -178,7 +178,7 @@ impl SessionRow {
         plain
     }
 
-    /// Another memory, or none, takes the place of the present one.
+    /// Another memory, or none, replaces the present one.
     pub(super) fn adopted(&mut self, present: AdoptionRow, next: AdoptionRow) {
         if present.version != next.version {
             self.before.push(present);
@@ -192,7 +192,7 @@ impl SessionRow {
         self.changed.extend(settings::difference(before, after));
     }
 
-    /// Keeps the settings of a model that the caller chose, whatever was said of the one before.
+    /// Keeps the settings of a model that the caller chose, instead of those of the model before.
     pub(super) fn choose_model(&mut self, settings: &CompactionSettings) {
         self.begun
             .retain(|name, _| !settings::is_of_the_model(name));

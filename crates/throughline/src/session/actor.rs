@@ -62,7 +62,7 @@ pub(super) struct Actor {
     changes: Vec<Change>,
     /// How many of them, from the first, the store may have taken although it could not say so.
     doubtful: Option<usize>,
-    /// What runs beside the session.
+    /// Background jobs.
     tasks: JoinSet<FinishedJob>,
     pending: Option<PendingRequest>,
     turn: Option<RunningTurn>,
@@ -283,7 +283,7 @@ impl Actor {
         self.wait_until = None;
     }
 
-    /// Whether a turn is under way. One whose caller is gone is not.
+    /// Whether a turn is running. One without a caller is not.
     fn is_busy(&mut self) -> bool {
         let is_gone = |turn: &mut RunningTurn| turn.cancel.is_cancelled();
         if self.turn.take_if(is_gone).is_some() {

@@ -253,7 +253,7 @@ impl SessionBuilder {
         self
     }
 
-    /// A memory from another session, to begin with. It takes the place of a memory of this one, and the memories to
+    /// A memory from another session, to begin with. It replaces a memory of this one, and the memories to
     /// come carry it on.
     pub fn memory(mut self, memory: Memory) -> Self {
         self.memory = Some(memory);

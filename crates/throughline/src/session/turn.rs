@@ -53,7 +53,7 @@ const PAUSES_MAX: u32 = 32;
 const EVENTS_MAX: usize = 256;
 
 /// An answer that is coming in: a stream of events that ends with [`TurnEvent::Done`], or with an error. Dropping it
-/// cancels the answer; what was said stays said, and the answer is not stored.
+/// cancels the answer; the message stays sent, and the answer is not stored.
 #[derive(Debug)]
 pub struct Turn {
     events: mpsc::Receiver<Result<TurnEvent, SendError>>,
@@ -77,7 +77,7 @@ pub enum TurnEvent {
 pub struct TurnAnswer {
     /// What came; the last one, if the provider has paused in between.
     pub reply: Reply,
-    /// Everything visible that was said, pauses or not.
+    /// All visible text, also from before a pause.
     text: String,
 }
 
@@ -133,7 +133,7 @@ impl Turn {
     /// Waits for the whole answer.
     ///
     /// # Errors
-    /// If it broke off.
+    /// If it was cut off.
     pub async fn answer(mut self) -> Result<TurnAnswer, SendError> {
         while let Some(event) = self.next().await {
             if let TurnEvent::Done(answer) = event? {
@@ -217,7 +217,7 @@ impl Runner {
             match event? {
                 Event::Reply(reply) => return Ok(*reply),
                 event => {
-                    // The provider answers: what runs beside the conversation may go on.
+                    // The provider answers: background work may continue.
                     if waiting.take().is_some() {
                         let _ = self.commands.send(Command::AnswerBegun(self.number)).await;
                     }

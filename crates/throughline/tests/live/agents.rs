@@ -257,7 +257,7 @@ async fn what_needs_approval_is_run_only_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_anybody_who_approves_nothing_is_run_that_needs_it() {
+async fn without_an_approver_no_call_that_needs_one_is_run() {
     let world = world();
     let work = Work::default();
     let agent = agent(&world, &work).start().await.unwrap();
@@ -407,7 +407,7 @@ async fn a_call_that_is_cut_off_is_not_run_and_made_again() {
         world.provider.script(Reply::text("I see."));
         let outcome = agent.ask("Work.").await.unwrap();
         assert_eq!(outcome.text(), "I see.", "{wire:?} {outcome:?}");
-        // Whether the last call that came was whole, nobody can say in some formats.
+        // In some formats it cannot be known whether the last call was complete.
         let log = work.log();
         assert!(log == ["a", "b"] || log == ["a", "last", "b"], "{log:?}");
         assert_eq!(world.refused(), 0);
@@ -518,7 +518,7 @@ async fn one_turn_can_be_longer_than_the_window() {
     assert_eq!(world.refused(), 0);
 }
 
-/// Tools that the provider runs itself stand beside those of the agent, and pause the turn without ending it.
+/// Tools that the provider runs itself work along with those of the agent, and pause the turn without ending it.
 #[tokio::test(start_paused = true)]
 async fn tools_of_the_provider_and_of_the_agent_work_in_one_turn() {
     let world = world();
@@ -557,7 +557,7 @@ async fn tools_of_the_provider_and_of_the_agent_work_in_one_turn() {
 }
 
 /// What a person says to a call that they refuse is theirs; what the agent
-/// adds to that, and what it notes itself, is nobody's wish.
+/// adds to that, and what it notes itself, is not the user's wish.
 #[tokio::test(start_paused = true)]
 async fn memories_know_what_a_person_said_and_what_the_agent_did() {
     for wire in Wire::ALL {
@@ -655,7 +655,7 @@ async fn the_model_can_ask_for_a_compaction() {
         };
         assert!(after.body.len() < before.body.len(), "{wire:?}");
         let body = String::from_utf8_lossy(&after.body);
-        for kept in ["compact_context", "a memory stands for", "Make room."] {
+        for kept in ["compact_context", "a memory replaces", "Make room."] {
             assert!(body.contains(kept), "{wire:?} {kept}\n{body}");
         }
         assert_eq!(world.refused(), 0, "{wire:?}");

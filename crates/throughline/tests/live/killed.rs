@@ -100,7 +100,7 @@ async fn kill(path: &Path, steps: usize, moment: Duration, acknowledged: &mut Ve
     let mut lines = BufReader::new(process.stdout.take().unwrap());
     for step in 0..steps {
         let is_there = read_step(&mut lines, acknowledged);
-        assert!(is_there, "the process ended by itself after {step} steps");
+        assert!(is_there, "the process ended on its own after {step} steps");
     }
     std::thread::sleep(moment);
     let began = std::time::Instant::now();

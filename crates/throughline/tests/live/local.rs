@@ -45,7 +45,10 @@ async fn a_conversation_over_anthropic_messages_goes_past_the_window_and_reads_i
     goes_past_the_window(Wire::Anthropic).await;
 }
 
-#[expect(clippy::print_stdout, reason = "the figures are for whoever runs it")]
+#[expect(
+    clippy::print_stdout,
+    reason = "the figures are for the person who runs it"
+)]
 async fn goes_past_the_window(wire: Wire) {
     let server = Server::new(wire).await;
     let folder = tempfile::tempdir().unwrap();
@@ -111,7 +114,7 @@ async fn an_update_that_shares_the_prefix_reads_the_conversation_from_the_cache(
         .unwrap();
     let mut events = Box::pin(session.events());
     let mut requests = vec![ask(&session, CORRECTION).await];
-    // The update is awaited where it begins, so that its counts stand beside those of the request before it.
+    // The update is awaited where it begins, so that its counts follow those of the request before it.
     let mut first = None;
     for turn in 0.. {
         assert!(turn < TURNS_MAX, "{:?}", session.status());
@@ -292,7 +295,7 @@ async fn wait_for_update(events: &mut (impl futures_util::Stream<Item = SessionE
     }
 }
 
-/// Within an epoch each request is read from the cache up to the end of the one before; a swap begins anew.
+/// Within an epoch each request is read from the cache up to the end of the one before; a swap starts a new prefix.
 fn check_cached(requests: &[Request]) {
     for pair in requests.windows(2) {
         let [before, after] = pair else { continue };

@@ -39,7 +39,7 @@ async fn a_turn_can_be_dropped_at_any_moment_and_the_next_one_sent_at_once() {
         assert!(!answer.text().is_empty());
         let messages = session.status().messages;
         assert!(messages == 3 || messages == 4, "{wait_ms} ms: {messages}");
-        // What broke off is not stored as an answer.
+        // An answer that was cut off is not stored.
         for index in 0..messages {
             session.message_at(index).await.unwrap();
         }

@@ -1,4 +1,4 @@
-//! A provider that limits, is overloaded or falls silent while a memory is made: the conversation goes on as if nothing
+//! A provider that limits, is overloaded or falls silent while a memory is made: the conversation continues as if nothing
 //! were.
 
 use std::time::Duration;
@@ -215,7 +215,7 @@ async fn updates_let_the_conversation_go_first_where_both_have_one_limit() {
     assert!(by_model >= 1);
 }
 
-/// A watcher that does not read misses the oldest events. Nobody waits for it.
+/// A watcher that does not read misses the oldest events. Nothing waits for it.
 #[tokio::test(start_paused = true)]
 async fn a_watcher_that_never_reads_holds_nothing_up() {
     let world = World::new(Options::new(5).without_latency());
@@ -239,7 +239,7 @@ async fn a_watcher_that_never_reads_holds_nothing_up() {
     }
     assert!(seen.len() >= 1_000 && seen.len() < 2_000, "{}", seen.len());
     assert_eq!(seen, told[told.len() - seen.len()..]);
-    // It goes on with what happens next.
+    // It continues with the next event.
     session.compact(None).await.unwrap();
     let next = [slow.next().await, quick.next().await];
     assert!(next[0].is_some());

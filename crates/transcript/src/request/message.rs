@@ -14,7 +14,7 @@ pub struct ToolOutput {
     pub is_error: bool,
 }
 
-/// Stands where a tool returned nothing, because empty texts are refused by some providers.
+/// The result of a tool that returned nothing: some providers refuse empty texts.
 const NO_OUTPUT: &str = "(no output)";
 
 /// A message of the user's that says `text`.

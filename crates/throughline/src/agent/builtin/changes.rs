@@ -92,11 +92,11 @@ impl Tool for WriteFile {
 pub struct EditInput {
     /// The file, relative to the working folder.
     path: String,
-    /// The text to replace, exactly as it stands in the file, with so much around it that it stands there once.
+    /// The text to replace, exactly as it is in the file, with enough around it to be unique.
     old_text: String,
     /// The text that takes its place.
     new_text: String,
-    /// Whether to replace it wherever it stands.
+    /// Whether to replace every occurrence.
     #[serde(default)]
     replace_all: bool,
 }
@@ -158,7 +158,7 @@ fn edit(text: &str, input: &EditInput) -> Result<(String, usize), ToolError> {
     }
     match text.matches(&old).count() {
         0 => Err(ToolError::new(
-            "old_text does not stand in the file; white space counts. Read the file again",
+            "old_text is not in the file; white space counts. Read the file again",
         )),
         1 => Ok((text.replacen(&old, &new, 1), 1)),
         count if input.replace_all => Ok((text.replace(&old, &new), count)),
@@ -169,7 +169,7 @@ fn edit(text: &str, input: &EditInput) -> Result<(String, usize), ToolError> {
                 .map(|(at, _)| (text[..at].matches('\n').count() + 1).to_string())
                 .collect();
             Err(ToolError::new(format!(
-                "old_text stands in the file {count} times, in lines {}; give more of what is around it, or set \
+                "old_text is in the file {count} times, in lines {}; give more of what is around it, or set \
                  replace_all",
                 lines.join(", ")
             )))

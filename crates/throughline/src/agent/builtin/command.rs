@@ -15,7 +15,7 @@ use super::root::Root;
 use crate::agent::approval::Approval;
 use crate::agent::tool::{CallContext, Tool, ToolError};
 
-/// How long a command may take where nobody says; seconds.
+/// How long a command may take by default, in seconds.
 const TIMEOUT_S: u64 = 120;
 /// How long a command may take at most; seconds.
 const TIMEOUT_S_MAX: u64 = 600;
@@ -76,7 +76,7 @@ impl Tool for RunCommand {
     }
 
     fn approval(&self, input: &CommandInput) -> Approval {
-        // Whoever allows it has to see all of it: only what nobody would read to the end is left out, in the middle.
+        // The person who approves it has to see all of it: only the middle of a very long one is left out.
         let line = input.command.trim().replace('\n', "\\n");
         Approval::Needed {
             summary: format!("run: {}", head_and_tail(&line, SUMMARY_BYTES_MAX)),
@@ -194,7 +194,7 @@ async fn sleep_until(until: Option<Instant>) {
 #[cfg(unix)]
 fn shell(line: &str) -> Command {
     let mut command = Command::new("sh");
-    // On a line of its own, so that what the shell has to say of the next ones is seen too.
+    // On a line of its own, so that the shell's messages about the next ones are seen too.
     command.arg("-c").arg(format!("exec 2>&1\n{line}"));
     command
 }

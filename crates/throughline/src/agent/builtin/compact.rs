@@ -53,7 +53,7 @@ impl Tool for CompactContext {
             .compact_by(Requester::Model, input.focus.as_deref());
         match asked.await? {
             CompactionOutcome::Committed { .. } => {
-                Ok("Done: a memory stands for the older messages from now on.".to_owned())
+                Ok("Done: a memory replaces the older messages from now on.".to_owned())
             }
             CompactionOutcome::Joined | CompactionOutcome::Prepared => {
                 Ok("A memory is being made already; it is used when it is there.".to_owned())

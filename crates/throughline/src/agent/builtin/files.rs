@@ -8,7 +8,7 @@ use throughline_transcript::text::head;
 use super::root::{Root, blocking, is_binary};
 use crate::agent::tool::{CallContext, Tool, ToolError};
 
-/// Lines that are read where nobody says how many.
+/// Lines that are read by default.
 const LINES: usize = 2_000;
 /// Of a file this much is read at a time; bytes.
 const READ_BYTES_MAX: usize = 256 * 1024;

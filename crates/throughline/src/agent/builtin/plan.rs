@@ -19,7 +19,7 @@ pub fn update_plan() -> UpdatePlan {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(description = "")]
 pub struct PlanInput {
-    /// All steps, in order; the list takes the place of the one before.
+    /// All steps, in order; the list replaces the one before.
     plan: Vec<Step>,
 }
 

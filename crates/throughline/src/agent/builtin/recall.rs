@@ -18,7 +18,7 @@ const HITS_MAX: u32 = 10;
 const WORDS_MAX: usize = 6;
 /// Of a message this much is shown at a time; bytes.
 const PART_BYTES_MAX: usize = 16_000;
-/// What stands before a part; bytes.
+/// Length of the text before a part, in bytes.
 const PART_HEAD_BYTES: usize = 100;
 
 /// The tool `recall`.

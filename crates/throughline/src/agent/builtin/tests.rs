@@ -28,7 +28,7 @@ fn tools_are_shown_by_their_names_with_whole_schemas() {
             "properties": {
                 "plan": {
                     "type": "array",
-                    "description": "All steps, in order; the list takes the place of the one before.",
+                    "description": "All steps, in order; the list replaces the one before.",
                     "items": {
                         "type": "object",
                         "properties": {

@@ -1,4 +1,4 @@
-//! Requests and answers: what goes out, what comes back, what of it is stored when.
+//! Requests and answers: what is sent, what arrives, and when it is stored.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant as RealInstant};

@@ -1,4 +1,4 @@
-//! What the core needs from outside: jobs beside the session, requests, and watchers to tell.
+//! What the core needs from outside: background jobs, requests, and watchers to notify.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

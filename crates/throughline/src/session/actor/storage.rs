@@ -1,4 +1,4 @@
-//! Commits: what a session stores, and what becomes of a commit that fails.
+//! Commits: what a session stores, and how a failed commit is handled.
 
 use throughline_store::{Change, StoreError};
 

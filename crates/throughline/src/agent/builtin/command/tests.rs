@@ -81,7 +81,7 @@ async fn a_call_that_is_dropped_ends_its_command() {
     ended(&file).await;
 }
 
-/// Waits until the process whose id stands in a file is no more.
+/// Waits until the process whose id is in a file has ended.
 async fn ended(file: &std::path::Path) {
     let pid = std::fs::read_to_string(file)
         .unwrap()
@@ -90,7 +90,7 @@ async fn ended(file: &std::path::Path) {
         .unwrap();
     let pid = rustix::process::Pid::from_raw(pid).unwrap();
     let stat = format!("/proc/{}/stat", pid.as_raw_nonzero());
-    // A dead process that nobody has waited for is still there, by name.
+    // A dead process that has not been waited for is still listed.
     while rustix::process::test_kill_process(pid).is_ok()
         && !std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") Z "))
     {
@@ -130,7 +130,7 @@ async fn a_summary_shows_the_whole_command_in_one_line() {
         asked("ls\nrm -r x\n"),
         needed("run: ls\\nrm -r x".to_owned())
     );
-    // The end is shown too, however far behind it stands.
+    // The end is shown too, however long the text is.
     let padded = format!("echo {}; rm -r x", "a".repeat(600));
     assert_eq!(asked(&padded), needed(format!("run: {padded}")));
     let padded = format!("echo {}; rm -r x", "a".repeat(60_000));
