@@ -115,7 +115,7 @@ fn memory(program: &Path) -> String {
         ("/pin The port is 8443.", "pinned: it is in every memory"),
         ("/compact the deploy region", "memory swapped in: "),
         ("/memory", "represents messages"),
-        ("/undo", "taken back"),
+        ("/undo", "is undone"),
     ] {
         say(&terminal, line, text);
     }

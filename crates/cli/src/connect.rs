@@ -239,7 +239,7 @@ async fn ask(client: &Client) -> Result<Vec<ModelInfo>, Failure> {
     let unavailable = |what: String| {
         Failure::new(
             Kind::Unavailable,
-            format!("the list of models cannot be had: {what}"),
+            format!("the list of models is not available: {what}"),
         )
         .hint("`throughline doctor` looks at the connection")
     };

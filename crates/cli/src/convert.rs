@@ -86,7 +86,7 @@ pub(crate) fn checked(
             Kind::NothingToDo,
             format!("the request would be refused and is not written:{}", findings.concat()),
         )
-        .hint("if the source has these faults itself (`throughline check` tells), mend them there; else this is a mistake in throughline, please report it"));
+        .hint("if the source has these faults itself (`throughline check` tells), fix them there; otherwise this is a bug in throughline, please report it"));
     }
     body.push('\n');
     Ok(body)

@@ -20,10 +20,11 @@ use crate::words;
 
 pub(crate) fn run(arguments: &Demo, console: &Console) -> Result<Ending, Failure> {
     if arguments.svg.as_deref() == Some(Path::new("-")) {
-        return Err(
-            Failure::new(Kind::Arguments, "the chart cannot go to standard output")
-                .hint("give --svg the name of a file"),
-        );
+        return Err(Failure::new(
+            Kind::Arguments,
+            "the chart cannot be written to standard output",
+        )
+        .hint("give --svg the name of a file"));
     }
     output::check_place(arguments.svg.as_deref())?;
     let script = Script::new(arguments.seed, arguments.turns);

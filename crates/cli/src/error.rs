@@ -157,7 +157,7 @@ pub(crate) fn reason(error: &io::Error) -> String {
 }
 
 /// What to do about a bug.
-pub(crate) const BUG_HINT: &str = "this is a mistake in throughline; please report it with the command and, if you may share it, the input";
+pub(crate) const BUG_HINT: &str = "this is a bug in throughline; please report it with the command and, if you may share it, the input";
 
 pub(crate) const BUG_CODE: u8 = 70;
 

@@ -73,7 +73,7 @@ pub(crate) fn choose<'a>(
                     Kind::NothingToDo,
                     format!("{file}: there is no message in it"),
                 )
-                .hint("give a session in which something was said"));
+                .hint("give a session with messages"));
             }
             _ => {
                 let count = words::counted(source.conversations.len(), "conversation");

@@ -144,7 +144,7 @@ async fn with_proxy<T>(
 
 async fn start(config: Config, store: Arc<dyn Store>) -> Result<Proxy, Failure> {
     let transport = HttpTransport::new()
-        .map_err(|error| Failure::new(Kind::Bug, format!("no connections can be made: {error}")))?;
+        .map_err(|error| Failure::new(Kind::Bug, format!("cannot open connections: {error}")))?;
     let transport: Arc<dyn Transport> = Arc::new(transport);
     Proxy::start(config, store, transport)
         .await
@@ -161,7 +161,7 @@ fn apply(settings: &Proxying, config: &mut Config) -> Result<(), Failure> {
     }
     for route in &settings.routes {
         if !route.path.starts_with('/') || route.path.starts_with("/v1") {
-            let what = format!("the path {:?} of a route is not possible", route.path);
+            let what = format!("the path {:?} of a route is invalid", route.path);
             return Err(
                 Failure::new(Kind::Arguments, what).hint("a path begins with /, and not with /v1")
             );
@@ -228,8 +228,8 @@ fn profile(is_strict: bool) -> Profile {
 fn address(name: &str, url: &str) -> Result<String, Failure> {
     let what = match fault(url) {
         None => return Ok(url.to_owned()),
-        Some(Fault::User | Fault::Query) => "keys do not belong into an address",
-        Some(Fault::NoAddress) => "that is no address of a server",
+        Some(Fault::User | Fault::Query) => "an address must not contain a key",
+        Some(Fault::NoAddress) => "this is not the address of a server",
     };
     Err(Failure::new(Kind::Arguments, format!("{name}: {what}"))
         .hint("give an address such as https://api.anthropic.com or http://127.0.0.1:8080"))

@@ -47,7 +47,7 @@ pub(crate) async fn using_at<T>(
     make_private_folder(folder)?;
     if place.is_dir() {
         let message = format!(
-            "{} is a folder, where the database is to be",
+            "{} is a folder, but the database belongs there",
             place.display()
         );
         let hint = "move it away, or `throughline config set data FOLDER` chooses another place";

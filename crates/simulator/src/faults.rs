@@ -137,7 +137,7 @@ pub struct FaultsError {
 #[non_exhaustive]
 pub enum FaultsErrorReason {
     /// An item between commas is empty.
-    #[error("a rule is missing beside the comma")]
+    #[error("a rule is missing next to the comma")]
     NoRule,
     /// The name is none of a fault.
     #[error("there is no fault {0:?}")]
@@ -461,7 +461,7 @@ mod tests {
             "529, nonsense",
             "faults, character 6: there is no fault \"nonsense\"",
         );
-        let missing = |at| format!("faults, character {at}: a rule is missing beside the comma");
+        let missing = |at| format!("faults, character {at}: a rule is missing next to the comma");
         check(",", &missing(1));
         check("529,", &missing(5));
         check("529@3,, cut@5", &missing(7));

@@ -230,7 +230,7 @@ fn age(text: &str) -> Result<Duration, String> {
         .zip(digits.as_str().parse::<u64>().ok())
         .and_then(|(seconds, count)| count.checked_mul(seconds))
         .map(Duration::from_secs)
-        .ok_or_else(|| "a number with h, d or w behind it is needed, such as 30d".to_owned())
+        .ok_or_else(|| "give a number with h, d or w after it, such as 30d".to_owned())
 }
 
 #[cfg(test)]

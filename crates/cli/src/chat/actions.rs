@@ -251,7 +251,7 @@ impl Conversation<'_> {
         self.replaces = Some(at);
         self.given = last.words();
         self.screen
-            .note("the next message takes the place of the last one; Ctrl-C keeps it")
+            .note("the next message replaces the last one; Ctrl-C keeps it")
     }
 
     async fn model(&mut self, name: Option<String>) -> Result<(), Failure> {

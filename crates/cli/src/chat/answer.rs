@@ -201,7 +201,7 @@ impl AnswerView {
         self.end()?;
         match outcome {
             AgentOutcome::CutOff(_) => {
-                self.note("the answer was cut off: it reached its longest length")
+                self.note("the answer was cut off: it reached the length limit")
             }
             AgentOutcome::Declined { category, .. } => self.note(&match category {
                 Some(category) => format!("the model declined to answer ({category})"),

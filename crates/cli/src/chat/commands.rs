@@ -48,7 +48,7 @@ pub(crate) const ALL: [(&str, &str, &str); 15] = [
     ),
     ("/undo", "", "take the last swap back"),
     ("/pin", "TEXT", "keep a fact in every memory from now on"),
-    ("/unpin", "[N]", "list the pinned facts, or let number N go"),
+    ("/unpin", "[N]", "list the pinned facts, or unpin number N"),
     (
         "/search",
         "TEXT",
@@ -104,7 +104,7 @@ fn command(name: &str, rest: &str) -> Result<Command, String> {
         None => Ok(None),
         Some(text) => match text.trim_start_matches('#').parse() {
             Ok(number) if number > 0 => Ok(Some(number)),
-            _ => Err(format!("{text} is no number of a {what}")),
+            _ => Err(format!("{text} is not the number of a {what}")),
         },
     };
     let name = match name {
@@ -231,8 +231,8 @@ mod tests {
         };
         check("/pin", "give the text to be pinned: /pin TEXT");
         check("/search ", "give the text to be looked for");
-        check("/unpin x", "x is no number of a pinned fact");
-        check("/fork 0", "0 is no number of a turn");
+        check("/unpin x", "x is not the number of a pinned fact");
+        check("/fork 0", "0 is not the number of a turn");
         check("/memory now", "/memory takes no arguments");
         check("/mem", "/memory is one");
         check("/memroy", "/memory is one");

@@ -12,7 +12,7 @@ pub(crate) fn line(event: &SessionEvent) -> Option<String> {
     match event {
         SessionEvent::Engine(event) => of_engine(event),
         SessionEvent::NotStored(error) => Some(format!(
-            "not stored yet, and tried again with the next change: {error}"
+            "not stored yet; retried with the next change: {error}"
         )),
         _ => None,
     }
@@ -82,11 +82,11 @@ fn of_engine(event: &EngineEvent) -> Option<String> {
         EngineEvent::Halted(halt) => format!("no more compaction for now: {}", halted(halt)),
         EngineEvent::Resumed => "compaction resumes".to_owned(),
         EngineEvent::Undone { tokens, .. } => format!(
-            "the last swap is taken back: {} tokens now",
+            "the last swap is undone: {} tokens now",
             words::number(*tokens)
         ),
         EngineEvent::WindowLearned { window } => format!(
-            "the provider's window is smaller than was known: {} tokens",
+            "the provider's window is smaller than assumed: {} tokens",
             words::number(*window)
         ),
         EngineEvent::SeemsCut {

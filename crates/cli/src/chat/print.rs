@@ -99,7 +99,7 @@ async fn ask(
         AgentOutcome::Done(_) => Ending::Done,
         other => {
             console.warning(match name(other) {
-                "cut-off" => "the answer was cut off: it reached its longest length",
+                "cut-off" => "the answer was cut off: it reached the length limit",
                 "declined" => "the model declined to answer",
                 "step-limit" => "stopped: too many steps; --continue resumes",
                 _ => "a call waits for an approval; --yes gives it",
@@ -125,11 +125,10 @@ fn question(text: &str, console: &Console) -> Result<String, Failure> {
         })?;
     }
     if piped.len() as u64 > INPUT_BYTES_MAX {
-        return Err(Failure::new(
-            Kind::Input,
-            "what comes from the pipe is too long to be sent",
-        )
-        .hint("at most 16 MB; no model reads more"));
+        return Err(
+            Failure::new(Kind::Input, "the input from the pipe is too long to send")
+                .hint("at most 16 MB; no model reads more"),
+        );
     }
     let piped = String::from_utf8_lossy(&piped);
     let parts = [text.trim(), piped.trim_start_matches('\u{feff}').trim()];

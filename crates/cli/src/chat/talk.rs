@@ -485,7 +485,7 @@ fn difference(stored: &[String], given: &[String]) -> Vec<String> {
     let missing = without(stored, given);
     if !missing.is_empty() {
         lines.push(format!(
-            "the session has tools that are not given now, and its model may call them in vain: --tools {missing}"
+            "the session has tools that are not given now, and its model may call them without effect: --tools {missing}"
         ));
     }
     let unknown = without(given, stored);

@@ -55,7 +55,7 @@ impl<'a> Context<'a> {
         match text.strip_prefix("~/") {
             Some(rest) => home()
                 .map(|home| home.join(rest))
-                .ok_or_else(|| "there is no home directory for ~".to_owned()),
+                .ok_or_else(|| "~ has no meaning: there is no home directory".to_owned()),
             None if text.is_empty() => Err("the path is empty".to_owned()),
             None => Ok(self.folder.join(text)),
         }
@@ -72,7 +72,7 @@ pub(super) fn text(value: &Value) -> Read<String> {
     match value.as_str() {
         Some(text) if !text.trim().is_empty() => Ok(text.to_owned()),
         Some(_) => Err("the text is empty".to_owned()),
-        None => Err("a text in quotes is needed".to_owned()),
+        None => Err("give a text in quotes".to_owned()),
     }
 }
 
@@ -83,7 +83,7 @@ pub(super) fn path(value: &Value, context: &Context<'_>) -> Read<PathBuf> {
 pub(super) fn texts(value: &Value) -> Read<Vec<String>> {
     match value.as_array() {
         Some(array) => array.iter().map(text).collect(),
-        None => Err("a list of texts is needed, such as [\"recall\"]".to_owned()),
+        None => Err("give a list of texts, such as [\"recall\"]".to_owned()),
     }
 }
 
@@ -222,11 +222,9 @@ pub(super) fn credential(value: &Value, context: &Context<'_>) -> Read<Credentia
                     user: user.to_owned(),
                 })
             }
-            _ => Err("keyring:SERVICE/USER is needed".to_owned()),
+            _ => Err("give keyring:SERVICE/USER".to_owned()),
         },
-        _ => Err(
-            "the place of the key is needed, not the key itself: env:NAME or file:PATH".to_owned(),
-        ),
+        _ => Err("give the place of the key, not the key itself: env:NAME or file:PATH".to_owned()),
     }
 }
 

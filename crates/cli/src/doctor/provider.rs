@@ -81,11 +81,15 @@ fn compared(ours_s: i64, theirs_s: i64) -> Finding {
     if off <= CLOCK_OFF_MAX {
         return Finding::ok("clock", "it agrees with the provider's");
     }
-    let way = if ours_s > theirs_s { "ahead" } else { "behind" };
+    let way = if ours_s > theirs_s {
+        "ahead of"
+    } else {
+        "behind"
+    };
     Finding::warning(
         "clock",
         format!(
-            "it is {} s {way} of the provider's",
+            "it is {} s {way} the provider's",
             words::number(off.as_secs())
         ),
         "set it: times of sessions are wrong, and connections may be refused",
@@ -105,7 +109,7 @@ async fn models(
             return vec![Finding::failure(
                 "models",
                 failure.message(),
-                "if the key is refused, make a new one; a server without a list of models may work all the same",
+                "if the key is refused, make a new one; a server without a list of models may still work",
             )];
         }
     };
@@ -175,7 +179,7 @@ mod tests {
         assert_eq!(compared(1_000, 1_090).state, State::Ok);
         let finding = compared(1_000, 1_300);
         assert_eq!(finding.state, State::Warning);
-        assert_eq!(finding.what, "it is 300 s behind of the provider's");
+        assert_eq!(finding.what, "it is 300 s behind the provider's");
         assert!(clock("Mon, 30 Nov 2026 05:23:16 GMT").is_some());
         assert_eq!(clock("yesterday"), None);
     }

@@ -121,10 +121,10 @@ fn code(status: ExitStatus) -> u8 {
 /// What was saved, in a line or two.
 fn summary(report: &Report) -> Vec<String> {
     if report.requests == 0 {
-        return vec!["no request came through the proxy".to_owned()];
+        return vec!["the proxy received no request".to_owned()];
     }
     let mut lines = vec![format!(
-        "{}, {} of them with a memory in the place of old messages; {}, {} tokens left out",
+        "{}, {} of them with a memory instead of old messages; {}, {} tokens left out",
         words::counted(report.requests as usize, "request"),
         report.rewritten,
         words::counted(report.swaps as usize, "swap"),
@@ -133,7 +133,7 @@ fn summary(report: &Report) -> Vec<String> {
     let spent = report.main + report.updates;
     if spent.nano_dollars() > 0 {
         lines.push(format!(
-            "about {spent} by list prices, {} of it for memories; about {} with nothing left out, as far as that fits the window",
+            "about {spent} by list prices, {} of it for memories; about {} with nothing left out, while it fits the window",
             report.updates, report.without
         ));
     }

@@ -176,7 +176,7 @@ fn not_begun(error: OpenError) -> Failure {
             Kind::NothingToDo,
             format!("the provider would refuse these messages: {finding}"),
         )
-        .hint("if `throughline convert` and `throughline check` say so too, mend the source; else this is a mistake in throughline, please report it"),
+        .hint("if `throughline convert` and `throughline check` say so too, fix the source; otherwise this is a bug in throughline, please report it"),
         error => Failure::new(Kind::Input, error.to_string()),
     }
 }

@@ -45,7 +45,7 @@ fn remove_folder(id: &SessionId, config: &Config, console: &Console) {
     let path = root.join(id.as_str());
     if let Err(error) = Folder::new(&path).remove() {
         let (path, reason) = (path.display(), error::chain(&error));
-        console.warning(&format!("{path} is not removed: {reason}"));
+        console.warning(&format!("{path} could not be removed: {reason}"));
     }
 }
 
@@ -70,7 +70,7 @@ pub(super) async fn gc(
         Err(failure) if deleted > 0 => {
             console.print(&format!("{counted} deleted\n"))?;
             console.warning(&format!(
-                "their room is kept for new sessions, not given back to the disk: {}",
+                "their space is kept for new sessions, not returned to the disk: {}",
                 failure.message()
             ));
             Ok(())

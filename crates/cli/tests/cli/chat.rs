@@ -104,7 +104,7 @@ fn a_terminal_shows_the_whole_surface() {
         ("/memory", "nothing has been said yet"),
         ("/retry", "everything is answered"),
         ("/memroy", "there is no command /memroy; /memory is one"),
-        ("/unpin x", "x is no number of a pinned fact"),
+        ("/unpin x", "x is not the number of a pinned fact"),
     ] {
         terminal.line(typed);
         terminal.until_prompt_after(said);
@@ -150,7 +150,7 @@ fn a_terminal_shows_the_whole_surface() {
     let text = terminal.until_prompt_after("represents messages 1 to ");
     assert!(text.contains("The port is 8443."), "{text}");
     terminal.line("/undo");
-    terminal.until_prompt_after("the last swap is taken back");
+    terminal.until_prompt_after("the last swap is undone");
     terminal.line("/unpin 1");
     terminal.until_prompt_after("no longer pinned: The port is 8443.");
 

@@ -133,7 +133,7 @@ fn senseless_settings_are_refused() {
         ("\n\nmode = 3", "line 3"),
         (
             "openai_upstream = \"http://u:p@host\"",
-            "keys do not belong",
+            "must not contain a key",
         ),
         (
             "[[routes]]\npath = \"/v1/x\"\nupstream = \"http://h\"",
@@ -188,7 +188,7 @@ fn a_program_runs_behind_a_proxy_of_its_own() {
     assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
     assert!(stdout(&output).starts_with("base http://127.0.0.1:"));
     assert!(
-        stderr(&output).contains("no request came through"),
+        stderr(&output).contains("received no request"),
         "{}",
         stderr(&output)
     );

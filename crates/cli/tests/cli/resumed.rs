@@ -88,12 +88,15 @@ fn other_tools_than_those_of_the_session_are_said_in_a_line() {
     assert_eq!((answer.as_str(), said.as_str()), ("The port is 99.\n", ""));
     let (_, said) = user.chat(&go_on, "");
     assert!(
-        said.contains("in vain: --tools recall,update_plan"),
+        said.contains("without effect: --tools recall,update_plan"),
         "{said}"
     );
     let (_, said) = user.chat(&with(&go_on, &["--tools", "recall,compact_context"]), "");
     assert_eq!(said.lines().count(), 2, "{said}");
-    assert!(said.contains("in vain: --tools update_plan\n"), "{said}");
+    assert!(
+        said.contains("without effect: --tools update_plan\n"),
+        "{said}"
+    );
     assert!(said.contains("does not know of compact_context "), "{said}");
 }
 

@@ -51,7 +51,7 @@ impl Tool for WriteFile {
     }
 
     fn description(&self) -> &str {
-        "Writes a whole file: a new one, or in the place of an old one. To change a part of a file, edit it."
+        "Writes a whole file: a new one, or a replacement of an old one. To change a part of a file, edit it."
     }
 
     fn approval(&self, input: &WriteInput) -> Approval {
