@@ -1,7 +1,7 @@
 //! The record of a request: the client reads it in headers, the operator in a span, a log line and metrics.
 //!
 //! Ids and numbers, and words of this program: nothing that a client or a provider wrote. All four are made here, from
-//! one [`Record`]; a figure that spans and lines have in common is one row of [`with_figures`].
+//! one [`Record`]; a figure that spans and lines have in common is one row of `with_figures`.
 
 use std::sync::Arc;
 use std::time::Duration;
