@@ -2,7 +2,10 @@
 //!
 //! [`SourceText::from_bytes`] turns the bytes of a file into a text. A healthy file is not copied. Byte-order marks are
 //! removed (UTF-16 is decoded), runs of NUL bytes that a crash left behind are removed, bytes that are not UTF-8 become
-//! U+FFFD; each repair is reported with its line. Carriage returns stay: they are part of the text.
+//! U+FFFD; each repair is reported with its line. A text in which no byte beyond ASCII is UTF-8 is read as Windows-1252.
+//! Carriage returns stay: they are part of the text.
+
+mod windows_1252;
 
 use bytestring::ByteString;
 use throughline_transcript::conversation::Conversation;
@@ -23,7 +26,7 @@ pub struct Source {
 pub struct SkippedPart {
     /// Line, counted from 1.
     pub line: usize,
-    /// Number of skipped bytes.
+    /// Number of skipped bytes; 0 for a note about the source, of which nothing was skipped.
     pub bytes: usize,
     /// The reason, in words for the user.
     pub reason: String,
@@ -37,7 +40,7 @@ pub enum ReadError {
     #[error("the input is empty")]
     Empty,
     /// No format recognised it.
-    #[error("the input is none of the known formats ({})", tried.join(", "))]
+    #[error("the input is none of the {} known formats", tried.len())]
     UnknownFormat {
         /// The formats that were tried.
         tried: Vec<&'static str>,
@@ -48,6 +51,20 @@ pub enum ReadError {
         /// The format that was asked for.
         format: &'static str,
         /// What is missing or wrong, and where.
+        reason: String,
+    },
+    /// It is of the format, and nothing is said in it.
+    #[error("the input is {format}, but there is no message in it")]
+    NoMessage {
+        /// The format that was recognised.
+        format: &'static str,
+    },
+    /// It looks like the format, but what was read cannot be all of it.
+    #[error("the input looks like {format}, but {reason}")]
+    Misread {
+        /// The format that it looks like.
+        format: &'static str,
+        /// What is missing, in words for the user.
         reason: String,
     },
     /// There is no format of that name.
@@ -79,6 +96,9 @@ impl SourceText {
         let mut skipped = Vec::new();
         let text = match String::from_utf8(decode_utf16(bytes, &mut skipped)) {
             Ok(text) => text,
+            Err(error) if windows_1252::is_likely(error.as_bytes()) => {
+                windows_1252::decode(error.as_bytes(), &mut skipped)
+            }
             Err(error) => replace_invalid(error.as_bytes(), &mut skipped),
         };
         let text = ByteString::from(without_nul(text, &mut skipped));
