@@ -8,6 +8,8 @@
 //! assert_eq!(read(&source, None), Err(ReadError::Empty));
 //! ```
 
+use throughline_transcript::message::{Content, Message, Role};
+
 use crate::formats::{self, Format, Probe};
 use crate::source::{ReadError, Source, SourceText};
 
@@ -18,7 +20,9 @@ use crate::source::{ReadError, Source, SourceText};
 /// format could not read, by line.
 ///
 /// # Errors
-/// When there is no text, when the named format does not exist or cannot read the text, or when no format can.
+/// When there is no text, when the named format does not exist or cannot read the text, or when no format can. A text
+/// that a format takes for its own and that gives messages without content, or none of the user, is refused as well: a
+/// memory made of it would be wrong. A format that is named has only to give some content.
 pub fn read(source: &SourceText, from: Option<&str>) -> Result<Source, ReadError> {
     if source.text.trim_start().is_empty() {
         return Err(ReadError::Empty);
@@ -26,7 +30,7 @@ pub fn read(source: &SourceText, from: Option<&str>) -> Result<Source, ReadError
     let mut result = match from {
         None | Some("auto") => detect(source, formats::ALL),
         Some(name) => match formats::ALL.iter().find(|format| format.name() == name) {
-            Some(format) => format.read(source),
+            Some(format) => format.read(source).and_then(with_content),
             None => Err(ReadError::NoSuchFormat {
                 name: name.to_owned(),
                 known: names(formats::ALL),
@@ -47,10 +51,66 @@ fn detect(source: &SourceText, all: &[&dyn Format]) -> Result<Source, ReadError>
         .collect();
     // Stable: of equally sure formats the earlier one in the list is asked first.
     candidates.sort_by_key(|(certainty, _)| std::cmp::Reverse(*certainty));
-    candidates
-        .into_iter()
-        .find_map(|(_, format)| format.read(source).ok())
-        .ok_or_else(|| ReadError::UnknownFormat { tried: names(all) })
+    for (_, format) in candidates {
+        match format.read(source) {
+            Ok(found) => return whole(found),
+            Err(error @ ReadError::NoMessage { .. }) => return Err(error),
+            Err(_) => {}
+        }
+    }
+    Err(ReadError::UnknownFormat { tried: names(all) })
+}
+
+/// A source of which some content was read; one without any message is a file in which nothing is said.
+fn with_content(source: Source) -> Result<Source, ReadError> {
+    let count = messages(&source).count();
+    if count == 0 || messages(&source).any(has_content) {
+        return Ok(source);
+    }
+    Err(misread(
+        &source,
+        "none of its messages has content that can be read",
+    ))
+}
+
+/// A source that was read as what it is: its messages have content, and one is the user's.
+fn whole(source: Source) -> Result<Source, ReadError> {
+    let source = with_content(source)?;
+    let count = messages(&source).count();
+    let empty = messages(&source)
+        .filter(|message| !has_content(message))
+        .count();
+    if empty * 2 > count {
+        let reason = format!("{empty} of its {count} messages have no content that can be read");
+        return Err(misread(&source, &reason));
+    }
+    let is_users = |message: &Message| message.role == Role::User && has_content(message);
+    if count > 0 && !messages(&source).any(is_users) {
+        return Err(misread(&source, "none of its messages is the user's"));
+    }
+    Ok(source)
+}
+
+fn misread(source: &Source, reason: &str) -> ReadError {
+    ReadError::Misread {
+        format: source.format,
+        reason: reason.to_owned(),
+    }
+}
+
+fn messages(source: &Source) -> impl Iterator<Item = &Message> {
+    source
+        .conversations
+        .iter()
+        .flat_map(|conversation| &conversation.messages)
+}
+
+fn has_content(message: &Message) -> bool {
+    message.blocks.iter().any(|block| match &block.content {
+        Content::Text(text) => !text.is_blank(),
+        Content::Other(_) => false,
+        _ => true,
+    })
 }
 
 fn names(all: &[&dyn Format]) -> Vec<&'static str> {

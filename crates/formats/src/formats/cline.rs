@@ -14,6 +14,7 @@ use throughline_transcript::usage::Usage;
 
 use crate::document::{Document, LineCounter};
 use crate::formats::place::Place;
+use crate::formats::request::signs::Signs;
 use crate::formats::{Format, Probe, anthropic_content, times};
 use crate::source::{ReadError, Source, SourceText};
 
@@ -42,7 +43,9 @@ impl Format for Cline {
         {
             return 92;
         }
-        if !(glance.is_list && has("role") && has("content")) {
+        if !(glance.is_list && has("role") && has("content"))
+            || Signs::of(probe.head()).has_odd_block()
+        {
             return 0;
         }
         let tags = [

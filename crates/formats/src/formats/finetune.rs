@@ -8,6 +8,7 @@ use throughline_transcript::json::{Kind, Raw};
 use throughline_transcript::message::{Message, Role};
 
 use crate::formats::chat_message::{self, string};
+use crate::formats::request::signs::Signs;
 use crate::formats::rows::rows;
 use crate::formats::{Format, Probe};
 use crate::source::{ReadError, Source, SourceText};
@@ -35,7 +36,8 @@ impl Format for FineTune {
         if has_preference || is_batch || has_choice {
             return 95;
         }
-        let has_messages = glance.has_path(&["messages", "role"]);
+        let has_messages =
+            glance.has_path(&["messages", "role"]) && !Signs::of(probe.head()).has_odd_messages();
         // What a request has and a training row has not.
         let is_request = [
             "model",

@@ -6,6 +6,8 @@
 
 mod checkpoint;
 
+pub(super) use self::checkpoint::part;
+
 use std::collections::HashMap;
 
 use bytestring::ByteString;
@@ -17,6 +19,7 @@ use throughline_transcript::message::{
 use throughline_transcript::usage::Usage;
 
 use crate::document::{Document, LineCounter};
+use crate::formats::glance::Glance;
 use crate::formats::rollback::note_left_out;
 use crate::formats::{Format, Probe, anthropic_content, times};
 use crate::lines::Lines;
@@ -44,17 +47,16 @@ impl Format for Gemini {
         if has(&["sessionId"]) && has(&["projectHash"]) {
             return 96;
         }
-        if glance.is_list && has(&["role"]) && has(&["parts"]) {
-            return 85;
-        }
-        if has(&["history", "role"]) && has(&["history", "parts"]) {
+        if glance.is_list && is_checkpoint(glance, &[])
+            || is_checkpoint(glance, &["history"])
+            || is_checkpoint(glance, &["contents"])
+        {
             return 85;
         }
         probe.best_record(|record| {
-            let is_message = matches!(
-                record.string_field("type").as_deref(),
-                Some("user" | "gemini" | "info")
-            ) && record.field("id").is_some()
+            // Many programs call a message of the person's `user`.
+            let is_message = record.string_field("type").as_deref() == Some("gemini")
+                && record.field("id").is_some()
                 && record.field("content").is_some()
                 && record.field("sessionId").is_none();
             if record.field("$rewindTo").is_some() || record.field("$set").is_some() {
@@ -99,9 +101,14 @@ impl Format for Gemini {
         skipped.sort_by_key(|piece| piece.line);
         let conversation = chat.into_conversation();
         if conversation.messages.is_empty() {
-            return Err(ReadError::NotThatFormat {
-                format: self.name(),
-                reason: "there is no message of the user or of the model".to_owned(),
+            return Err(match conversation.id.is_empty() {
+                true => ReadError::NotThatFormat {
+                    format: self.name(),
+                    reason: "there is no message of the user or of the model".to_owned(),
+                },
+                false => ReadError::NoMessage {
+                    format: self.name(),
+                },
             });
         }
         Ok(Source {
@@ -110,6 +117,20 @@ impl Format for Gemini {
             skipped,
         })
     }
+}
+
+/// Whether the list at `place` has contents of the API: their parts have no type, but the name of their kind.
+fn is_checkpoint(glance: &Glance<'_>, place: &[&str]) -> bool {
+    let roles = [place, &["role"]].concat();
+    let has_part = |key| glance.has_path(&[place, &["parts", key]].concat());
+    let is_role = |role: &str| matches!(role, "user" | "model" | "function");
+    glance.has_path(&roles)
+        && glance.values(&roles).all(is_role)
+        && !has_part("type")
+        && !has_part("kind")
+        && ["text", "functionCall", "functionResponse", "inlineData"]
+            .into_iter()
+            .any(has_part)
 }
 
 /// A message of a chat or of a checkpoint.
@@ -322,9 +343,9 @@ fn parts(value: View<'_>) -> Vec<Block> {
         };
     }
     if value.is_object() {
-        return vec![checkpoint::part(value)];
+        return vec![part(value)];
     }
-    value.elements().map(checkpoint::part).collect()
+    value.elements().map(part).collect()
 }
 
 /// What a tool answered: `functionResponse` parts, other parts, or text.

@@ -160,6 +160,14 @@ impl State {
     }
 }
 
+/// One message of LangChain, in any of its layouts.
+pub(super) fn message(entry: &Raw) -> Option<Message> {
+    let (kind, data) = kind_and_data(entry)?;
+    let mut message = read_message(&kind, &data);
+    message.raw = Some(entry.clone());
+    (kind != "remove").then_some(message)
+}
+
 /// What kind of message an entry is, and the object that holds its fields.
 fn kind_and_data(entry: &Raw) -> Option<(String, Raw)> {
     let [lc, id, kwargs, kind, data, content] =

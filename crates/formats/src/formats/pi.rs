@@ -39,6 +39,7 @@ impl Format for Pi {
             if is("session") && record.field("id").is_some() && record.field("cwd").is_some() {
                 95
             } else if is("message")
+                && record.field("parentId").is_some()
                 && record
                     .field("message")
                     .is_some_and(|message| message.field("role").is_some())

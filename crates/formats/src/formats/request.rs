@@ -3,7 +3,7 @@
 //! A source is one body, a bare array of messages or items, or lines of either. What is broken is left out and
 //! reported; the rest is read. The bodies themselves are read by [`throughline_transcript::body`].
 
-mod signs;
+pub(super) mod signs;
 
 use bytestring::ByteString;
 use throughline_transcript::body::{BodyReader, list_name};

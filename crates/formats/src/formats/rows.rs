@@ -35,7 +35,11 @@ impl Rows {
                 None => add_skipped(&mut skipped, line, row.len(), &format!("no {wanted} in it")),
             }
         }
+        let is_recognised = !conversations.is_empty();
         conversations.retain(|conversation| !conversation.messages.is_empty());
+        if is_recognised && conversations.is_empty() {
+            return Err(ReadError::NoMessage { format });
+        }
         if conversations.is_empty() {
             return Err(ReadError::NotThatFormat {
                 format,

@@ -29,6 +29,21 @@ pub(crate) fn from_milliseconds(value: View<'_>) -> Option<i64> {
     }
 }
 
+/// A time that is a text or a number, of seconds or of milliseconds: no session is from before 1973.
+pub(crate) fn from_number(value: View<'_>) -> Option<i64> {
+    match value.decode() {
+        Some(text) => from_text(&text),
+        None => {
+            let number = value.as_f64().filter(|number| number.is_finite())?;
+            Some(if number.abs() < 1e11 {
+                (number * 1000.0).round() as i64
+            } else {
+                number as i64
+            })
+        }
+    }
+}
+
 /// A time that is a text or a number of seconds.
 pub(crate) fn from_seconds(value: &Raw) -> Option<i64> {
     match value.kind() {
@@ -56,6 +71,19 @@ mod tests {
         check("1970-01-01 00:00:02", Some(2000));
         check("1970-01-01T00:00:02.250000", Some(2250));
         check("yesterday", None);
+    }
+
+    #[test]
+    fn numbers_are_seconds_or_milliseconds() {
+        let source =
+            bytestring::ByteString::from("[1767225600.5,1767225600500,\"1970-01-01T00:00:01Z\"]");
+        let mut tape = throughline_transcript::json::tape::Tape::default();
+        tape.parse(&source, 0..source.len(), &[]).unwrap();
+        let times: Vec<_> = tape.root(&source).elements().map(from_number).collect();
+        assert_eq!(
+            times,
+            [Some(1_767_225_600_500), Some(1_767_225_600_500), Some(1000)]
+        );
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub(super) fn read(
 }
 
 /// One part. Calls without an id are answered by the name of their function.
-pub(super) fn part(value: View<'_>) -> Block {
+pub(in crate::formats) fn part(value: View<'_>) -> Block {
     let raw = Some(value.raw());
     if let Some(text) = value.as_text() {
         return Block {
