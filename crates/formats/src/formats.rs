@@ -3,31 +3,46 @@
 //! To add one, write a file beside the others, declare it here and name it in [`ALL`]. Nothing else knows the formats
 //! one by one. (A macro could do both lines at once, but then rustfmt would not find the files.)
 
+mod ai_sdk;
 mod aider;
+mod amp;
+mod atif;
 mod chatgpt;
 mod claude_ai;
 mod claude_code;
 mod cline;
 mod codex;
+mod copilot_cli;
+mod crush;
+mod cursor;
 mod dialogue;
+mod droid;
 mod finetune;
 mod gemini;
+mod goose;
+mod kimi;
 mod langchain;
+mod langsmith;
+mod lm_studio;
 mod mini_swe_agent;
 mod neutral;
+mod open_webui;
 mod opencode;
 mod openhands;
 mod pi;
+mod qwen;
 mod request;
 mod sharegpt;
 mod specstory;
 mod swe_agent;
 mod tau_bench;
+mod vscode_chat;
 
 // What several of them need.
 mod anthropic_content;
 mod chat_message;
 mod glance;
+mod parts;
 mod place;
 mod probe;
 mod rollback;
@@ -75,15 +90,29 @@ pub static ALL: &[&dyn Format] = &[
     &gemini::Gemini,
     &opencode::OpenCode,
     &pi::Pi,
+    &copilot_cli::CopilotCli,
+    &vscode_chat::VsCodeChat,
+    &cursor::Cursor,
+    &qwen::Qwen,
+    &goose::Goose,
+    &crush::Crush,
+    &kimi::Kimi,
+    &droid::Droid,
+    &amp::Amp,
+    &ai_sdk::AiSdk,
     &openhands::OpenHands,
     &swe_agent::SweAgent,
     &mini_swe_agent::MiniSweAgent,
     &tau_bench::TauBench,
     &langchain::LangChain,
+    &langsmith::LangSmith,
+    &atif::Atif,
     &sharegpt::ShareGpt,
     &finetune::FineTune,
     &chatgpt::ChatGpt,
     &claude_ai::ClaudeAi,
+    &open_webui::OpenWebUi,
+    &lm_studio::LmStudio,
     &aider::Aider,
     &specstory::SpecStory,
     &dialogue::Dialogue,
@@ -161,6 +190,33 @@ mod tests {
         "tokens",
         "input_tokens",
         "name",
+        "data",
+        "parts",
+        "requests",
+        "kind",
+        "k",
+        "v",
+        "conversation",
+        "working_dir",
+        "toolRequest",
+        "meta",
+        "steps",
+        "source",
+        "versions",
+        "chat",
+        "currentId",
+        "run_type",
+        "inputs",
+        "outputs",
+        "_usage",
+        "composerId",
+        "bubbles",
+        "user.message",
+        "assistant.message",
+        "tool.execution_complete",
+        "toolCallId",
+        "session_start",
+        "systemPayload",
         "a",
         "b",
         "c",
