@@ -25,6 +25,7 @@
 //! Chinese, Japanese). A language without a file falls back to English and to what punctuation shows.
 mod assistant;
 mod denial;
+mod label;
 mod output;
 mod pasted;
 mod phrases;
@@ -40,6 +41,9 @@ pub use denial::{denial, says_failed};
 pub use output::{Outcome, OutputKind, OutputLine, headline_error, key_errors, output_lines};
 pub use pasted::{Interruption, PastedKind, Voice, interruption};
 pub use remember::asks_to_remember;
+pub(crate) use rules::point;
+pub(crate) use sentences::{list_mark, sentences};
+pub(crate) use supersession::is_unspaced;
 pub use supersession::{Claim, supersedes};
 pub use tongue::language;
 pub use user::{

@@ -143,6 +143,18 @@ pub(super) fn matches(sentence: &str, fallback: Option<&'static str>) -> Vec<Mat
     found
 }
 
+/// Where in a sentence the words are that make it an entry of the ledger, in bytes: the surest of them.
+pub(crate) fn point(sentence: &str) -> Option<usize> {
+    /// The later ones in the list say more about what is ruled.
+    const LEDGER: [&str; 5] = ["fact", "preference", "change", "correction", "prohibition"];
+    let rank = |found: &Match| LEDGER.iter().position(|kind| *kind == found.kind);
+    matches(sentence, None)
+        .into_iter()
+        .filter_map(|found| Some((rank(&found)?, found.start)))
+        .max()
+        .map(|(_, start)| start)
+}
+
 /// The language of `text`: by its script, or by the words of the rule files in it.
 pub(super) fn guess(text: &str) -> Option<&'static str> {
     guess_with(text, 1)

@@ -5,7 +5,7 @@ use std::ops::Range;
 ///
 /// A sentence ends at `.`, `?`, `!`, `…` before white space (and at their wide forms anywhere), and at the end of a line
 /// unless the next line continues in lower case after a long line.
-pub(super) fn sentences(text: &str) -> Vec<Range<usize>> {
+pub(crate) fn sentences(text: &str) -> Vec<Range<usize>> {
     let mut out = Vec::new();
     let mut start = 0;
     let mut line_start = 0;
@@ -147,7 +147,7 @@ fn push(text: &str, range: Range<usize>, out: &mut Vec<Range<usize>>) {
 }
 
 /// Bytes of the list mark or heading mark that `text` begins with, its white space included.
-pub(super) fn list_mark(text: &str) -> usize {
+pub(crate) fn list_mark(text: &str) -> usize {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let after_digits = text.get(digits..).unwrap_or_default();
     let mark = if (1..=3).contains(&digits)

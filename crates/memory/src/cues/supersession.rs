@@ -1,8 +1,12 @@
 //! Detects whether a later statement replaces an earlier one.
 
 mod lexicon;
+mod matter;
 
+use super::label::label_end;
+pub(crate) use lexicon::is_wide as is_unspaced;
 use lexicon::{LEXICON, Role, fold, starts_with, words_of};
+use matter::MatterClaim;
 
 /// The certainty (0 to 100) that `later` replaces `earlier`: both concern the same subject and give it different values,
 /// or the later one reverses the earlier one. `None` if both can hold.
@@ -32,6 +36,9 @@ impl Claim {
     }
 }
 
+/// Words of a value: a longer one describes.
+const VALUE_WORDS_MAX: usize = 4;
+
 fn compare(old: &Statement, new: &Statement) -> Option<u8> {
     if old.words.is_empty() || new.words.is_empty() && new.replaced.is_empty() {
         return None;
@@ -42,6 +49,9 @@ fn compare(old: &Statement, new: &Statement) -> Option<u8> {
         } else {
             90
         });
+    }
+    if matter::changes(&old.matters, &new.matters, new.is_change) {
+        return Some(84);
     }
     let gives_up = new.gives_up(old);
     if !gives_up && new.is_about_another(old) {
@@ -111,7 +121,10 @@ fn compare(old: &Statement, new: &Statement) -> Option<u8> {
         let larger = before.len().max(after.len());
         // Of a person, many things can be said at once.
         let is_of_a_being = before.iter().any(|word| LEXICON.beings.contains(word));
-        let is_same_kind = !is_of_a_being || old.value.iter().any(|word| new.value.contains(word));
+        let shares_value = old.value.iter().any(|word| new.value.contains(word));
+        // Values of many words tell different things about one subject.
+        let are_short = old.value.len() <= VALUE_WORDS_MAX && new.value.len() <= VALUE_WORDS_MAX;
+        let is_same_kind = shares_value || !is_of_a_being && (are_short || new.is_change);
         if common > 0
             && is_same_kind
             && common * 100 >= larger * 60
@@ -175,14 +188,20 @@ struct Statement {
     relations: Vec<usize>,
     /// Known values with the number of their class and of their group in it.
     classes: Vec<(usize, usize)>,
+    /// What it says about matters that have one value at a time.
+    matters: Vec<MatterClaim>,
 }
 
 impl Statement {
     fn of(text: &str) -> Self {
         const WORDS_MAX: usize = 60;
+        let text = &text[label_end(text)..];
         let said = without_rejection(text);
+        let (number, said) = numbered(said);
         let mut statement = Self {
-            is_change: said.len() < text.len(),
+            is_change: said.len() < text.len() && number.is_none(),
+            about: number.map(str::to_owned).into_iter().collect(),
+            matters: matter::matters(said),
             ..Self::default()
         };
         let mut left = WORDS_MAX;
@@ -294,9 +313,11 @@ impl Statement {
     /// Whether each of the two is about something of its own: number 35 and number 10, Anna and Berta.
     fn is_about_another(&self, old: &Self) -> bool {
         let has_own = |one: &Self, other: &Self| {
-            one.about
-                .iter()
-                .any(|name| !other.words.contains(name) && !other.replaced.contains(name))
+            one.about.iter().any(|name| {
+                !other.words.contains(name)
+                    && !other.replaced.contains(name)
+                    && !other.about.contains(name)
+            })
         };
         has_own(self, old) && has_own(old, self)
     }
@@ -337,6 +358,30 @@ fn without_rejection(text: &str) -> &str {
             Some(rest) if rest.contains(char::is_alphanumeric) => said = rest,
             _ => return said,
         }
+    }
+}
+
+/// The number of a statement that begins with one ("Question 5: ..."), and what it says: two of different numbers are about
+/// different things.
+fn numbered(text: &str) -> (Option<&str>, &str) {
+    const WORDS_MAX: usize = 2;
+    let Some((head, rest)) = text.split_once([':', '：']) else {
+        return (None, text);
+    };
+    let words: Vec<&str> = head.split_whitespace().collect();
+    let number = words
+        .last()
+        .map(|last| last.trim_start_matches(|c: char| !c.is_ascii_digit()));
+    match number {
+        Some(number)
+            if words.len() <= WORDS_MAX
+                && !number.is_empty()
+                && number.bytes().all(|byte| byte.is_ascii_digit())
+                && !rest.trim().is_empty() =>
+        {
+            (Some(number), rest.trim_start())
+        }
+        _ => (None, text),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Classifies the sentences of a user message.
 use std::ops::Range;
 
+use super::label::label_end;
 use super::pasted::{PastedKind, Voice, stretches};
 use super::rules;
 use super::sentences::sentences;
@@ -185,11 +186,22 @@ pub fn user_sentences(text: &str, circumstances: Circumstances) -> Vec<Sentence<
             }
             continue;
         }
+        let mut labelled_line = None;
         for inner in sentences(stretch) {
             let Some(sentence) = stretch.get(inner.clone()) else {
                 continue;
             };
             let mut cues = cues_of(sentence, fallback);
+            // "RULE: ...": what the person labels they mean to last, up to the end of the line.
+            if label_end(sentence) > 0 {
+                labelled_line = Some(inner.start);
+            }
+            if let Some(start) = labelled_line
+                && !stretch[start..inner.start].contains('\n')
+                && !cues.has(Cue::Question, 90)
+            {
+                cues.raise(Cue::Fact, LABELLED);
+            }
             if voice != Voice::Person {
                 if voice == Voice::Pasted(PastedKind::Lines) {
                     // Such lines may give rules and facts, but they correct nothing in this conversation.
@@ -235,6 +247,9 @@ pub fn user_sentences(text: &str, circumstances: Circumstances) -> Vec<Sentence<
     }
     out
 }
+
+/// How sure it is that a labelled statement is meant to last.
+const LABELLED: u8 = 82;
 
 /// An objection up to this length says only that something is wrong, not what is right.
 const PUSHBACK_CHARACTERS: usize = 30;

@@ -1,6 +1,6 @@
 //! The words for comparing statements: `data/cues/supersession.toml`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -33,8 +33,49 @@ struct File {
     rejecting: Vec<String>,
     /// Who has many things said of them.
     beings: Vec<String>,
+    /// Words that tell nothing about whose matter it is.
+    generic: Vec<String>,
+    matter: Vec<FileMatter>,
     class: Vec<FileClass>,
     relation: Vec<FileRelation>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileMatter {
+    #[expect(dead_code, reason = "the name is for the reader of the file")]
+    name: String,
+    value: ValueKind,
+    /// Whether there can be several, told apart by the words around them.
+    scoped: bool,
+    words: Vec<String>,
+    /// Words of the values, where the kind is made of words.
+    #[serde(default)]
+    values: Vec<Vec<String>>,
+}
+
+/// What a matter has one of at a time.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ValueKind {
+    /// A sum of money.
+    Amount,
+    /// A day.
+    Date,
+    /// A person.
+    Name,
+    /// A name with digits, slashes or the like.
+    Identifier,
+    /// One of listed words.
+    Words,
+}
+
+/// A matter of which one value holds at a time, however it is worded: a limit of money, a date, who is on duty.
+pub(super) struct Matter {
+    pub(super) value: ValueKind,
+    pub(super) scoped: bool,
+    pub(super) words: Vec<String>,
+    pub(super) values: Vec<Vec<String>>,
 }
 
 #[derive(Deserialize)]
@@ -71,6 +112,8 @@ pub(super) struct Lexicon {
     pub(super) about: Vec<String>,
     pub(super) relations: Vec<Vec<Vec<String>>>,
     pub(super) classes: HashMap<String, (usize, usize)>,
+    pub(super) generic: HashSet<String>,
+    pub(super) matters: Vec<Matter>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -120,6 +163,18 @@ pub(super) static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
         .relation
         .iter()
         .map(|file| phrases(&file.phrases))
+        .collect();
+    let folded = |words: Vec<String>| words.iter().map(|word| fold(word)).collect();
+    lexicon.generic = file.generic.iter().map(|word| fold(word)).collect();
+    lexicon.matters = file
+        .matter
+        .into_iter()
+        .map(|file| Matter {
+            value: file.value,
+            scoped: file.scoped,
+            words: folded(file.words),
+            values: file.values.into_iter().map(folded).collect(),
+        })
         .collect();
     for (class, file) in file.class.into_iter().enumerate() {
         for (group, values) in file.values.into_iter().enumerate() {
@@ -232,7 +287,8 @@ pub(super) fn words_of(run: &str) -> Vec<String> {
     words
 }
 
-pub(super) fn is_wide(c: char) -> bool {
+/// Whether a letter belongs to a script that is written without spaces.
+pub(crate) fn is_wide(c: char) -> bool {
     matches!(c, '\u{3041}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}')
 }
 

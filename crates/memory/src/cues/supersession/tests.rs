@@ -192,3 +192,119 @@ fn statements_that_can_both_hold_do_not() {
     );
     check("my daughter is 7", "my son is 9", false);
 }
+
+#[test]
+fn a_matter_with_one_value_changes_however_it_is_worded() {
+    for (earlier, later) in [
+        (
+            "RULE: The quay budget cap is $700 in all.",
+            "Small update: keep quay spending under four hundred dollars.",
+        ),
+        (
+            "Ferry costs must stay at or below 650 euros.",
+            "New ceiling for ferry expenses: at most 500 euros.",
+        ),
+        (
+            "FACT: Launch deadline is 2031-04-02.",
+            "Update: the launch date moved to 05-11 (May 11).",
+        ),
+        (
+            "The release target date is 2031-04-02.",
+            "Release timing has changed: we now ship on June 6.",
+        ),
+        (
+            "The project codename is GULL-204.",
+            "We are calling the project TERN-377 now.",
+        ),
+        (
+            "Put every timestamp in UTC.",
+            "Show clocks in Pacific Time.",
+        ),
+        (
+            "The on-call rotation owner this week is Anna Berg.",
+            "Berta Holm now owns the pager this week.",
+        ),
+        (
+            "Branch pier/lamp-12 is based on main and stays unpushed.",
+            "We rebased onto pier/lamp-40; next comes the migration.",
+        ),
+        (
+            "Keep replies terse.",
+            "Please make responses light and playful.",
+        ),
+        (
+            "Never tell anyone the gate code ab12.",
+            "The gate code rotated: it is cd34 now.",
+        ),
+        (
+            "Das Budget für den Kai ist 900 €.",
+            "Neue Obergrenze für Ausgaben am Kai: 700 €.",
+        ),
+    ] {
+        check(earlier, later, true);
+    }
+}
+
+#[test]
+fn matters_of_others_are_their_own() {
+    for (one, other) in [
+        (
+            "Quay spending ceiling is $500.",
+            "Regatta spending ceiling is $250.",
+        ),
+        (
+            "Product launch is scheduled for 2031-04-02.",
+            "The docs freeze lands on 2031-05-11.",
+        ),
+        (
+            "Anna Berg is the release approver this week.",
+            "Berta Holm is the design reviewer this week.",
+        ),
+        (
+            "The production database is Postgres 16 in eu-north-3.",
+            "The staging database is MySQL 8 in us-west-2.",
+        ),
+        (
+            "The code for gate 35 is ab12.",
+            "The code for gate 10 is cd34.",
+        ),
+        ("Answer in bullet points.", "Answer in German."),
+        (
+            "Question 5: Which pier has 3 lamps?",
+            "Question 18: Which pier has 4 lamps?",
+        ),
+        ("Round 3: the limit is 300.", "Round 4: the limit is 400."),
+        (
+            "The tide package is the one source of this table.",
+            "The tide package is critical for the safety of every crew on board.",
+        ),
+    ] {
+        for (earlier, later) in [(one, other), (other, one)] {
+            let sure = supersedes(earlier, later).unwrap_or(0);
+            assert!(sure < 80, "{earlier:?} / {later:?}: {sure}");
+        }
+    }
+}
+
+#[test]
+fn a_retraction_gives_the_rule_up() {
+    for (earlier, later) in [
+        ("Please give volumes in litres.", "Forget the litres."),
+        (
+            "Use litres, never gallons.",
+            "Forget the litres, gallons are fine.",
+        ),
+        (
+            "Always answer with a table.",
+            "Forget what I said about the table.",
+        ),
+        (
+            "Gib die Mengen in Litern an.",
+            "Vergiss das mit den Litern.",
+        ),
+        ("Donne les volumes en litres.", "Oublie les litres."),
+        ("Da los volúmenes en litros.", "Olvida los litros."),
+    ] {
+        check(earlier, later, true);
+    }
+}
