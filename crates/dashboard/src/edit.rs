@@ -223,6 +223,7 @@ mod tests {
                     "t",
                     Entry::Task {
                         text: text("build it"),
+                        answer: None,
                     },
                 ),
                 item(

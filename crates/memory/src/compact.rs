@@ -244,20 +244,31 @@ fn fit(
     })
 }
 
-/// The prior memory, with what the new messages have answered: requests that were open, once the model has answered or
-/// the person has continued, and the model's questions, once the person has spoken.
+/// The prior memory, with what the new messages have answered: the latest request that was open, and the model's
+/// questions, once the person has spoken.
 fn answered(mut prior: Memory, extractor: &Extractor<'_>) -> Memory {
     let version = prior.version.saturating_add(1);
-    for item in &mut prior.items {
-        let is_answered = match item.entry {
-            Entry::Task { .. } => extractor.has_heard() || extractor.is_waiting(),
-            Entry::OpenQuestion { .. } => extractor.has_heard() && item.origin == Origin::Assistant,
-            _ => false,
-        };
-        if is_answered && item.status == Status::Active {
-            item.status = Status::Resolved;
-            item.touched = version;
+    if extractor.has_heard() {
+        for item in &mut prior.items {
+            let is_question = matches!(item.entry, Entry::OpenQuestion { .. });
+            if is_question && item.origin == Origin::Assistant && item.status == Status::Active {
+                item.status = Status::Resolved;
+                item.touched = version;
+            }
         }
+    }
+    let latest = prior
+        .items
+        .iter_mut()
+        .rev()
+        .find(|item| matches!(item.entry, Entry::Task { .. }) && item.status == Status::Active);
+    if let Some(item) = latest
+        && let Some((said, status)) = extractor.answer_to_earlier()
+        && let Entry::Task { answer, .. } = &mut item.entry
+    {
+        *answer = Some(said);
+        item.status = status;
+        item.touched = version;
     }
     prior
 }
@@ -308,7 +319,7 @@ mod tests {
         assert!(!first.text.contains(&secret()), "{}", first.text);
         let mut prior = first.memory;
         for item in &mut prior.items {
-            if let Entry::Task { text } | Entry::Correction { text } = &mut item.entry {
+            if let Entry::Task { text, .. } | Entry::Correction { text } = &mut item.entry {
                 *text = format!("use {} now", secret());
             }
         }

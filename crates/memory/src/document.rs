@@ -64,6 +64,8 @@ pub enum Entry {
     Task {
         /// In the user's words.
         text: String,
+        /// What the model answered, or what came of it, in a sentence or more.
+        answer: Option<String>,
     },
     /// The state of things at the cut.
     CurrentState {
@@ -287,13 +289,13 @@ impl Entry {
     /// All texts of the entry, to be changed.
     pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let (first, second, third) = match self {
-            Self::Task { text }
-            | Self::CurrentState { text }
+            Self::CurrentState { text }
             | Self::CompletedWork { text }
             | Self::Correction { text }
             | Self::OpenQuestion { text }
             | Self::NextStep { text, .. }
             | Self::Reference { text } => (text, None, None),
+            Self::Task { text, answer } => (text, answer.as_mut(), None),
             Self::KeyDecision {
                 decision,
                 reason,
@@ -331,7 +333,7 @@ impl Entry {
     #[must_use]
     pub fn text(&self) -> &str {
         match self {
-            Self::Task { text }
+            Self::Task { text, .. }
             | Self::CurrentState { text }
             | Self::CompletedWork { text }
             | Self::Error { text, .. }
@@ -358,8 +360,8 @@ impl Entry {
             } => (reason_ruled_out.as_deref(), None),
             Self::Error { resolution, .. } => (resolution.as_deref(), None),
             Self::ToolResult { key, .. } => (Some(key.as_str()), None),
-            Self::Task { .. }
-            | Self::CurrentState { .. }
+            Self::Task { answer, .. } => (answer.as_deref(), None),
+            Self::CurrentState { .. }
             | Self::CompletedWork { .. }
             | Self::Correction { .. }
             | Self::OpenQuestion { .. }

@@ -6,7 +6,10 @@
 //! What it deliberately does not do: rephrase. Everything in a memory was in the transcript, apart from the few
 //! words that say how it came there.
 
+mod answers;
+mod antecedent;
 mod calls;
+mod excerpt;
 pub mod identifiers;
 mod names;
 mod pack;
@@ -26,6 +29,7 @@ use crate::cues::{self, Outcome, OutputKind, StatementKind};
 use crate::document::Memory;
 use crate::redact::Redactor;
 
+use answers::Waiting;
 use calls::OpenCalls;
 use names::{Class, Names};
 pub use pack::Limit;
@@ -86,6 +90,7 @@ pub struct Extractor<'r> {
     /// The last call since the person spoke.
     last_call: Option<String>,
     has_tools: bool,
+    waiting: Waiting,
     /// Whether the model has answered and called nothing since the person spoke.
     is_waiting: bool,
     buffer: String,
@@ -199,6 +204,7 @@ impl Extractor<'_> {
             last_said: None,
             last_call: None,
             has_tools: false,
+            waiting: Waiting::default(),
             is_waiting: false,
             buffer: String::new(),
         }
@@ -245,7 +251,10 @@ impl<'r> Extractor<'r> {
             Role::Assistant => {
                 self.is_waiting = message.tool_calls().all(|call| call.is_server_side)
             }
-            Role::User | Role::Tool => self.is_waiting = false,
+            Role::User | Role::Tool => {
+                self.waiting.is_over = self.is_waiting;
+                self.is_waiting = false;
+            }
             Role::System => {}
         }
         for block in &message.blocks {
@@ -258,8 +267,10 @@ impl<'r> Extractor<'r> {
         match &block.content {
             Content::Text(text) => match (message.role, message.author) {
                 (Role::User, Author::Role) => self.user_text(message, text),
-                (Role::Assistant, _) => self.assistant_text(message, text),
-                (Role::User | Role::System | Role::Tool, _) => {}
+                (Role::Assistant, Author::Role | Author::Client) => {
+                    self.assistant_text(message, text);
+                }
+                (Role::User | Role::Assistant | Role::System | Role::Tool, _) => {}
             },
             Content::ToolCall(call) => self.tool_call(message, call),
             Content::ToolResult(result) => self.tool_result(message, result),
@@ -307,6 +318,9 @@ impl<'r> Extractor<'r> {
     fn assistant_text(&mut self, message: &Message, text: &Text) {
         let number = self.text(message, Class::Assistant, text);
         self.last_said = Some(number);
+        if message.author == Author::Role {
+            self.waiting.said(number);
+        }
         let buffer = std::mem::take(&mut self.buffer);
         for statement in cues::assistant_statements(&buffer) {
             if statement.confidence < 40 {
@@ -339,6 +353,9 @@ impl<'r> Extractor<'r> {
         }
         let key = self.open_call(call, action, number, self.messages);
         self.last_call = Some(key);
+        if !call.is_server_side {
+            self.waiting.called();
+        }
     }
 
     fn without_secrets<'t>(&self, text: &'t str) -> Cow<'t, str> {
@@ -448,11 +465,6 @@ impl<'r> Extractor<'r> {
     /// Whether the person has said anything in the messages read.
     pub(crate) fn has_heard(&self) -> bool {
         !self.requests.is_empty()
-    }
-
-    /// Whether the model has answered and it is the person's turn.
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.is_waiting
     }
 
     /// How many texts were read.

@@ -47,7 +47,7 @@ pub(crate) fn memory(mut items: Vec<Item>) -> Memory {
 pub(crate) fn entry(section: Section, text: &str) -> Entry {
     let text = text.to_owned();
     match section {
-        Section::Task => Entry::Task { text },
+        Section::Task => Entry::Task { text, answer: None },
         Section::CurrentState => Entry::CurrentState { text },
         Section::CompletedWork => Entry::CompletedWork { text },
         Section::KeyDecisions => Entry::KeyDecision {

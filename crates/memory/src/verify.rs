@@ -218,9 +218,16 @@ fn folded(text: &str) -> Cow<'_, str> {
     Cow::Owned(folded)
 }
 
-/// What must occur in a text word for word: all but the marks of an omission.
+/// Begins the words of the model that words of the person reply to; `]` ends them, and the text.
+pub(crate) const IN_REPLY_TO: &str = " [on: ";
+
+/// What must occur in a text word for word: all but the marks of an omission and what the words reply to.
 fn quoted_parts(text: &str) -> impl Iterator<Item = String> {
-    text.split('…')
+    let own = match text.find(IN_REPLY_TO) {
+        Some(at) if text.ends_with(']') => &text[..at],
+        _ => text,
+    };
+    own.split('…')
         .flat_map(|part| part.split("[...]"))
         .flat_map(|part| part.split(" · "))
         .map(|part| folded(part).trim().to_owned())

@@ -11,5 +11,6 @@ mod memory {
     mod conversation;
     mod languages;
     mod limits;
+    mod requests;
     mod updates;
 }

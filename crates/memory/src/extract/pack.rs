@@ -4,11 +4,14 @@
 //! what comes next, files that were changed, errors, decisions. What room is left goes to the passages of the
 //! transcript that hold the names which the rest of the session most likely needs.
 
+mod ledger;
 mod passages;
 mod remarks;
+mod requests;
+mod stale;
+mod state;
 mod work;
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -22,8 +25,11 @@ use crate::verify::RELATIVE_TO;
 use passages::Groups;
 pub(super) use passages::Preparation;
 
+use super::excerpt::{self, Part, excerpt};
 use super::tools::PlanState;
-use super::{Extractor, LEDGER_AT_WORK_MIN, Request, Rule, Statement, fold, rank};
+use super::{Extractor, Statement, rank};
+use ledger::Holds;
+use stale::{StaleValue, stale_values};
 
 /// How large a memory may be, and how that is counted.
 pub struct Limit<'a> {
@@ -35,13 +41,6 @@ pub struct Limit<'a> {
     pub focus: Option<&'a str>,
 }
 
-/// Of a user's message this much is quoted, bytes; of the first and the latest more.
-const QUOTE_BYTES: usize = 260;
-const LONG_QUOTE_BYTES: usize = 600;
-/// Of what the model said last this much is quoted, bytes.
-const STATE_BYTES: usize = 320;
-/// Minimum sureness of an explicit statement.
-const EXPLICIT_MIN: u8 = 70;
 /// Number of words of a focus text that are searched for.
 const FOCUS_WORDS_MAX: usize = 24;
 
@@ -67,6 +66,8 @@ struct Packer<'a> {
     root_finder: memchr::memmem::Finder<'static>,
     /// The names below that folder as they are shown.
     relatives: HashMap<&'a str, usize>,
+    /// Values that the person has since changed.
+    stale: Vec<StaleValue>,
     /// Words of the focus, in lower case.
     focus: Vec<String>,
     /// Tokens that are left.
@@ -96,6 +97,7 @@ impl<'a> Packer<'a> {
             root_finder: memchr::memmem::Finder::new(&root).into_owned(),
             root,
             relatives,
+            stale: stale_values(extractor),
             focus: focus_words(limit.focus.unwrap_or("")),
             left: limit.tokens,
             items: Vec::new(),
@@ -110,8 +112,13 @@ impl<'a> Packer<'a> {
         // Pieces that are counted one by one can cost a little less than the whole.
         let margin = self.limit.tokens / 200;
         self.left = self.left.saturating_sub(self.cost(&overhead) + margin);
-        self.ledger(Holds::Yes, self.share(if self.is_chat() { 60 } else { 30 }));
-        self.requests();
+        self.latest_request();
+        self.ledger(Holds::Yes);
+        self.requests(match (self.is_chat(), self.focus.is_empty()) {
+            (true, true) => self.left * 3 / 4,
+            (true, false) => self.share(25),
+            (false, _) => self.share(28),
+        });
         self.state();
         self.next_steps();
         self.files();
@@ -119,11 +126,18 @@ impl<'a> Packer<'a> {
         self.errors();
         self.statements();
         self.outcomes();
-        self.ledger(Holds::NoLonger, self.share(8));
+        self.ledger(Holds::NoLonger);
+        self.answers();
         self.folder();
         if self.is_chat() {
             self.remarks(self.share(25));
+            if self.focus.is_empty() {
+                self.requests(self.left);
+                self.longer_answers(self.left * 3 / 4, self.limit.tokens);
+            }
         }
+        let mut share = self.share(4);
+        self.last_words(&mut share);
         // The larger the memory, the less the next passage brings beside a list of further names.
         let reserve = self.share((self.limit.tokens / 130).saturating_sub(2).clamp(4, 30));
         self.left = self.left.saturating_sub(reserve);
@@ -134,6 +148,8 @@ impl<'a> Packer<'a> {
         if self.left > self.limit.tokens / 50 {
             self.references(&mut groups);
         }
+        // What is left goes to answers.
+        self.longer_answers(self.left, self.limit.tokens);
         let mut memory = self.empty();
         let items = std::mem::take(&mut self.items);
         loop {
@@ -226,13 +242,16 @@ impl<'a> Packer<'a> {
         share: &mut usize,
     ) -> bool {
         let text = entry.text().trim_end_matches('…');
-        // What waits for an answer is said again even where the last words of the model are quoted.
-        let is_pending = matches!(entry, Entry::NextStep { .. } | Entry::OpenQuestion { .. });
-        let is_said = self.items.iter().any(|item| {
-            item.entry.text().contains(text)
-                && !(is_pending && item.entry.section() == Section::CurrentState)
-        });
-        if text.is_empty() || is_said {
+        let section = entry.section();
+        let is_said = self
+            .items
+            .iter()
+            .any(|item| item.entry.text().contains(text) && !may_repeat(section, &status, item));
+        let can_be_stale = !matches!(
+            section,
+            Section::Task | Section::Corrections | Section::Errors
+        );
+        if text.is_empty() || is_said || can_be_stale && self.is_stale(text, provenance.message) {
             return false;
         }
         let item = self.item(entry, origin, provenance, status);
@@ -246,6 +265,23 @@ impl<'a> Packer<'a> {
         *share -= cost;
         self.items.push(item);
         true
+    }
+
+    /// The part of a text that takes at most about `tokens`.
+    fn quote(&self, text: &str, tokens: usize, part: Part) -> String {
+        /// Of a text this much is counted for each token, bytes: more does not fit.
+        const SAMPLE_BYTES: usize = 8;
+        // A token is a byte at least.
+        if text.len() <= tokens {
+            return text.to_owned();
+        }
+        let sample = &text[..text.floor_char_boundary(tokens * SAMPLE_BYTES)];
+        let cost = self.cost(sample);
+        if sample.len() == text.len() && cost <= tokens {
+            return text.to_owned();
+        }
+        let characters = sample.chars().count() * tokens / cost.max(1);
+        excerpt::part(text, characters, part)
     }
 
     /// What a text takes, tokens.
@@ -269,183 +305,15 @@ impl<'a> Packer<'a> {
         self.limit.tokens * percent / 100
     }
 
-    /// What the person put right, forbade, prefers or said about their world.
-    ///
-    /// Where tools are used, a short message is quoted whole: there most messages are instructions for the work, and
-    /// the words around a rule belong to it. In a chat the sentence alone is quoted.
-    fn ledger(&mut self, holds: Holds, mut share: usize) {
-        let extractor = self.extractor;
-        let ledger = &extractor.ledger;
-        let mut order: Vec<usize> = (0..ledger.len())
-            .filter(|rule| ledger[*rule].superseded_by.is_none() == (holds == Holds::Yes))
-            .filter(|rule| self.is_in_ledger(&ledger[*rule]))
-            .collect();
-        order.sort_by_key(|rule| {
-            let rule = &ledger[*rule];
-            (
-                Reverse(self.focus_in(&rule.text) as u32),
-                Reverse(cues::asks_to_remember(&rule.text)),
-                Reverse(self.is_chat() && rule.is_standing),
-                Reverse(rule.confidence / 25),
-                Reverse(rule.message),
-            )
-        });
-        let has_tools = !self.is_chat();
-        let text = |rule: usize| {
-            let request = &extractor.requests[ledger[rule].request];
-            // The first message is quoted among the requests in any case: it is the goal.
-            let is_whole = has_tools
-                && ledger[rule].request > 0
-                && request.is_short
-                && ledger[request.rules.clone()]
-                    .iter()
-                    .all(|rule| rule.superseded_by.is_none());
-            excerpt(
-                if is_whole {
-                    &request.text
-                } else {
-                    &ledger[rule].text
-                },
-                QUOTE_BYTES,
-            )
-        };
-        for rule in order {
-            let status = match ledger[rule].superseded_by {
-                None => Status::Active,
-                Some(later) => {
-                    let message = ledger[later].message;
-                    let id = Item::id_for(Section::Corrections, message, &text(later));
-                    Status::SupersededBy(id)
-                }
-            };
-            let provenance = Provenance {
-                message: ledger[rule].message,
-                at_ms: ledger[rule].at_ms,
-            };
-            let entry = Entry::Correction { text: text(rule) };
-            self.add_with(entry, Origin::User, provenance, status, &mut share);
-        }
+    /// Whether the limit has room for the densest facts only.
+    fn is_small(&self) -> bool {
+        const TOKENS: usize = 400;
+        self.limit.tokens < TOKENS
     }
 
     /// Whether no tool was called: the person's own words are most of what there is to remember.
     fn is_chat(&self) -> bool {
         !self.extractor.has_tools
-    }
-
-    fn is_in_ledger(&self, rule: &Rule) -> bool {
-        // The first message is quoted as the goal: only what it rules explicitly is repeated.
-        let least = if rule.request == 0 {
-            EXPLICIT_MIN
-        } else {
-            LEDGER_AT_WORK_MIN
-        };
-        self.is_chat() || rule.confidence >= least
-    }
-
-    /// What the person asked for: the latest, the first, then from the newest to the oldest.
-    fn requests(&mut self) {
-        let extractor = self.extractor;
-        let requests = &extractor.requests;
-        let Some(latest) = requests.len().checked_sub(1) else {
-            return;
-        };
-        let mut share = self.share(25);
-        let mut order: Vec<usize> = std::iter::once(latest)
-            .chain((0..latest.min(1)).chain((1..latest).rev()))
-            .collect();
-        if !self.focus.is_empty() {
-            // The latest stays in front; of the others those about the focus come first.
-            order[1..].sort_by_key(|index| Reverse(self.focus_in(&requests[*index].text) as u32));
-        }
-        for index in order {
-            let request: &Request = &requests[index];
-            let is_answered = index < latest || extractor.is_waiting;
-            let mut rules = extractor.ledger[request.rules.clone()].iter();
-            let is_rule = if self.is_chat() {
-                request.is_all_rules
-            } else {
-                request.is_short && rules.any(|rule| self.is_in_ledger(rule))
-            };
-            if index != latest && (request.is_small_talk || (is_rule && index > 0)) {
-                continue;
-            }
-            let is_end = index == latest || index == 0;
-            let text = self.without_superseded(request);
-            let text = excerpt(
-                &text,
-                if is_end {
-                    LONG_QUOTE_BYTES
-                } else {
-                    QUOTE_BYTES
-                },
-            );
-            let provenance = Provenance {
-                message: request.message,
-                at_ms: request.at_ms,
-            };
-            let status = if is_answered {
-                Status::Resolved
-            } else {
-                Status::Active
-            };
-            self.add_with(
-                Entry::Task { text },
-                Origin::User,
-                provenance,
-                status,
-                &mut share,
-            );
-        }
-    }
-
-    /// The message without the sentences that no longer hold: quoted, they would look as if they did.
-    fn without_superseded<'r>(&self, request: &'r Request) -> Cow<'r, str> {
-        let mut text = Cow::Borrowed(request.text.as_str());
-        for rule in &self.extractor.ledger[request.rules.clone()] {
-            if rule.superseded_by.is_some() {
-                text = Cow::Owned(text.replace(&rule.text, "…"));
-            }
-        }
-        text
-    }
-
-    fn state(&mut self) {
-        let extractor = self.extractor;
-        let mut share = self.share(10);
-        if let Some(said) = extractor.last_said {
-            let spoken = &extractor.texts[said as usize];
-            let text = excerpt(&fold(&spoken.text.decode()), STATE_BYTES);
-            let provenance = Provenance {
-                message: spoken.message,
-                at_ms: spoken.at_ms,
-            };
-            self.add(
-                Entry::CurrentState { text },
-                Origin::Assistant,
-                provenance,
-                &mut share,
-            );
-        }
-        let provenance = Provenance {
-            message: extractor.messages.saturating_sub(1),
-            at_ms: extractor.until_ms,
-        };
-        let text = match &extractor.last_call {
-            _ if extractor.is_waiting => {
-                "The model has answered; it is the user's turn.".to_owned()
-            }
-            Some(call) => format!(
-                "In the middle of the work; the last call was {}",
-                excerpt(call, 100)
-            ),
-            None => return,
-        };
-        self.add(
-            Entry::CurrentState { text },
-            Origin::Code,
-            provenance,
-            &mut share,
-        );
     }
 
     /// Open steps of the plan, and what the model said last about what comes next.
@@ -568,6 +436,7 @@ impl<'a> Packer<'a> {
         let mut left = self.left.saturating_sub(frame);
         let mut order: Vec<usize> = (0..names.len())
             .filter(|name| self.covered[*name] == 0 && self.need[*name] > NEED_MIN)
+            .filter(|name| !self.is_stale(&names[*name].text, 0))
             .collect();
         order.sort_by(|a, b| self.need[*b].total_cmp(&self.need[*a]).then(a.cmp(b)));
         order.truncate(left);
@@ -632,19 +501,26 @@ fn further_entry(names: &[String]) -> Option<Entry> {
     })
 }
 
-/// Whether entries of the ledger still hold.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Holds {
-    Yes,
-    NoLonger,
-}
-
 impl Statement {
     fn provenance(&self) -> Provenance {
         Provenance {
             message: self.message,
             at_ms: self.at_ms,
         }
+    }
+}
+
+/// Whether an entry may say again what another item says: what waits for an answer is said even where the last words
+/// of the model are quoted, a rule outlives the request that it is part of, and an open request is listed even if it is a
+/// rule.
+fn may_repeat(section: Section, status: &Status, item: &Item) -> bool {
+    match section {
+        Section::NextSteps | Section::OpenQuestions => {
+            item.entry.section() == Section::CurrentState
+        }
+        Section::Corrections => item.entry.section() == Section::Task,
+        Section::Task => *status == Status::Active && item.entry.section() == Section::Corrections,
+        _ => false,
     }
 }
 
@@ -658,17 +534,4 @@ fn focus_words(focus: &str) -> Vec<String> {
     words.dedup();
     words.truncate(FOCUS_WORDS_MAX);
     words
-}
-
-/// The start of a text, cut between words and marked if it is longer than `bytes`.
-pub(super) fn excerpt(text: &str, bytes: usize) -> String {
-    if text.len() <= bytes {
-        return text.to_owned();
-    }
-    let end = text.floor_char_boundary(bytes);
-    let end = text[..end]
-        .rfind(' ')
-        .filter(|space| *space > bytes / 2)
-        .unwrap_or(end);
-    format!("{}…", &text[..end])
 }

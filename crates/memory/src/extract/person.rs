@@ -5,9 +5,10 @@ use std::ops::Range;
 use throughline_transcript::json::Text;
 use throughline_transcript::message::Message;
 
+use super::answers::{self, Answer};
 use super::names::Class;
 use super::{Extractor, Remark, fold, keep};
-use crate::cues::{self, Circumstances, Claim, Cue, Cues, Voice};
+use crate::cues::{self, Circumstances, Claim, Cue, Cues, Sentence, Voice};
 use crate::notes;
 use crate::render::restoring;
 
@@ -15,10 +16,18 @@ use crate::render::restoring;
 const SHORT_BYTES_MAX: usize = 240;
 /// Sureness from which a sentence of the user can be in the ledger.
 const LEDGER_MIN: u8 = 30;
+/// Marks before the first word that are kept with it, bytes.
+const LEAD_BYTES_MAX: usize = 4;
+/// A sentence beyond this length is not looked at for a changed value, bytes.
+const CHANGE_BYTES_MAX: usize = 300;
+/// How sure it is that a sentence which changes an entry of the ledger is one itself.
+const CHANGE: u8 = 60;
 /// Earlier entries of the ledger that a new one is compared with.
 const COMPARED_MAX: usize = 400;
 /// How much surer an earlier sentence may be than the one that replaces it.
 const PASSING_MARGIN: u8 = 55;
+/// The sureness of a repetition: see [`cues::supersedes`].
+const REPETITION: u8 = 100;
 /// Minimum sureness at which a later statement replaces an earlier one.
 pub(super) const SUPERSEDES_MIN: u8 = 80;
 
@@ -36,6 +45,12 @@ pub(super) struct Request {
     pub(super) is_all_rules: bool,
     /// It asks for nothing and says nothing that later steps need.
     pub(super) is_small_talk: bool,
+    /// It asks for something or about something.
+    pub(super) asks: bool,
+    /// The model said or did something after it, before the person spoke again.
+    pub(super) is_heard: bool,
+    /// What the model said to it; without it the request is open.
+    pub(super) answer: Option<Answer>,
 }
 
 /// An entry of the ledger: a sentence of the person.
@@ -65,7 +80,10 @@ impl Extractor<'_> {
         let words = notes::without_notes(&without);
         if words.trim().is_empty() {
             // A report that the person stopped something says that, and nothing else.
-            self.is_interrupted |= cues::interruption(&own).is_some();
+            if cues::interruption(&own).is_some() {
+                self.is_interrupted = true;
+                self.waiting.interrupt();
+            }
             return;
         }
         if *words == *own {
@@ -86,6 +104,9 @@ impl Extractor<'_> {
         };
         let sentences = cues::user_sentences(text, circumstances);
         self.is_interrupted = cues::interruption(text).is_some();
+        if self.is_interrupted {
+            self.waiting.interrupt();
+        }
         let mut own = sentences
             .iter()
             .filter(|sentence| sentence.voice != Voice::Injected);
@@ -93,7 +114,13 @@ impl Extractor<'_> {
         let last = own.next_back().unwrap_or(first);
         // Between the first and the last of the person's words a client may have put something in.
         let mut words = String::new();
-        let mut from = first.range.start;
+        // A list mark or dots before the first word belong to it.
+        let lead = text[..first.range.start].trim();
+        let mut from = if lead.len() <= LEAD_BYTES_MAX && !lead.contains('\n') {
+            0
+        } else {
+            first.range.start
+        };
         for injected in sentences
             .iter()
             .filter(|sentence| sentence.voice == Voice::Injected)
@@ -109,6 +136,10 @@ impl Extractor<'_> {
         if folded.is_empty() {
             return;
         }
+        let was_interrupted = circumstances.after_interruption || self.is_interrupted;
+        let continues = was_interrupted && answers::continues(&folded);
+        self.settle();
+        self.waiting.begin(self.requests.len(), continues);
         self.is_interrupted = false;
         let is_short = folded.len() <= SHORT_BYTES_MAX;
         let mut is_all_rules = true;
@@ -117,7 +148,13 @@ impl Extractor<'_> {
             if sentence.voice == Voice::Injected {
                 continue;
             }
-            let confidence = sentence.cues.ledger();
+            let mut confidence = ledger_confidence(sentence);
+            let is_statement = sentence.voice == Voice::Person
+                && sentence.text.len() <= CHANGE_BYTES_MAX
+                && !sentence.cues.has(Cue::Question, 70);
+            if confidence < CHANGE && is_statement && self.changes_ledger(sentence.text) {
+                confidence = CHANGE;
+            }
             if confidence < LEDGER_MIN {
                 is_all_rules &= sentence.cues.has(Cue::SmallTalk, 50);
                 let says_nothing = sentence.cues.has(Cue::SmallTalk, 50)
@@ -144,7 +181,13 @@ impl Extractor<'_> {
                 superseded_by: None,
             });
         }
+        let asks = sentences.iter().any(|sentence| {
+            sentence.cues.has(Cue::Request, 40) || sentence.cues.has(Cue::Question, 50)
+        });
         self.requests.push(Request {
+            asks,
+            is_heard: false,
+            answer: None,
             message: self.messages,
             at_ms: message.at_ms,
             text: folded,
@@ -155,6 +198,22 @@ impl Extractor<'_> {
                 sentence.cues.has(Cue::SmallTalk, 50) && !sentence.cues.has(Cue::Request, 30)
             }),
         });
+    }
+
+    /// Whether a sentence, however it is worded, gives another value to what the ledger says.
+    fn changes_ledger(&self, sentence: &str) -> bool {
+        let claim = Claim::of(sentence);
+        let mut holding = self
+            .ledger
+            .iter()
+            .rev()
+            .take(COMPARED_MAX)
+            .filter(|earlier| earlier.superseded_by.is_none() && earlier.message != self.messages);
+        holding.any(|earlier| {
+            claim
+                .supersedes(&earlier.claim)
+                .is_some_and(|sure| (SUPERSEDES_MIN..REPETITION).contains(&sure))
+        })
     }
 
     fn rule(&mut self, rule: Rule) {
@@ -173,6 +232,23 @@ impl Extractor<'_> {
         }
         self.ledger.push(rule);
     }
+}
+
+/// How sure it is that a sentence belongs in the ledger. A question does only where it pushes back.
+fn ledger_confidence(sentence: &Sentence<'_>) -> u8 {
+    const REMEMBERED: u8 = 60;
+    const PUSHES_BACK: u8 = 60;
+    let cues = &sentence.cues;
+    if sentence.voice == Voice::Person && cues::asks_to_remember(sentence.text) {
+        return cues.ledger().max(REMEMBERED);
+    }
+    let pushes_back = [Cue::Correction, Cue::Prohibition, Cue::Change]
+        .into_iter()
+        .any(|cue| cues.has(cue, PUSHES_BACK));
+    if cues.has(Cue::Question, 90) && !pushes_back {
+        return 0;
+    }
+    cues.ledger()
 }
 
 /// Whether a sentence says something that is meant to last.

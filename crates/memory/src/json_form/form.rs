@@ -34,7 +34,7 @@ pub(crate) struct MemoryForm {
     sizes: SizesForm,
     /// The goal and its changes, in the user's words.
     #[serde(default)]
-    task: Vec<TextForm>,
+    task: Vec<TaskForm>,
     /// Status at the cut.
     #[serde(default)]
     current_state: Vec<TextForm>,
@@ -162,6 +162,17 @@ item_form! {
     TextForm {
         /// What it says.
         text: String,
+    }
+}
+
+item_form! {
+    /// A request of the user.
+    TaskForm {
+        /// What it says.
+        text: String,
+        /// What the model answered, or what came of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answer: Option<String>,
     }
 }
 
@@ -366,7 +377,10 @@ impl MemoryForm {
     fn push(&mut self, item: &Item) {
         let text = |text: &String| TextForm::new(item, text.clone());
         match &item.entry {
-            Entry::Task { text: says } => self.task.push(text(says)),
+            Entry::Task { text, answer } => {
+                self.task
+                    .push(TaskForm::new(item, text.clone(), answer.clone()));
+            }
             Entry::CurrentState { text: says } => self.current_state.push(text(says)),
             Entry::CompletedWork { text: says } => self.completed_work.push(text(says)),
             Entry::Correction { text: says } => self.corrections.push(text(says)),
@@ -413,7 +427,11 @@ impl MemoryForm {
         let texts = |forms: Vec<TextForm>, entry: fn(String) -> Entry| {
             forms.into_iter().map(move |form| form.into_item(entry))
         };
-        items.extend(texts(self.task, |text| Entry::Task { text }));
+        items.extend(
+            self.task
+                .into_iter()
+                .map(|form| form.into_item(|text, answer| Entry::Task { text, answer })),
+        );
         items.extend(texts(self.current_state, |text| Entry::CurrentState {
             text,
         }));

@@ -151,6 +151,8 @@ pub(crate) fn date(at_ms: i64) -> Option<String> {
     Some(jiff::tz::TimeZone::UTC.to_datetime(at).date().to_string())
 }
 
+/// Between a request and its answer.
+pub const ANSWER: &str = " → ";
 /// The line before requests that have been answered.
 pub const ANSWERED: &str = "Answered:\n";
 /// The line between them and those that are still open.
@@ -341,6 +343,13 @@ fn content(item: &Item) -> String {
         } => {
             content.push_str(" → resolved: ");
             content.push_str(&one_line(resolution));
+        }
+        Entry::Task {
+            answer: Some(answer),
+            ..
+        } => {
+            content.push_str(ANSWER);
+            content.push_str(&one_line(answer));
         }
         _ => {}
     }

@@ -4,7 +4,7 @@
 //!
 //! | section | place in the object |
 //! | --- | --- |
-//! | task | `task`, a line for the goal and for each change of it |
+//! | task | `task`: the open requests, or the latest one if none is open, a line each; the others are in `current_state`, a line `Answered: request → answer` each |
 //! | current state, completed work | `current_state`: the state first, then a line `Done: ...` for each piece of work |
 //! | decisions | `key_decisions` |
 //! | corrections | `key_decisions` too, after the decisions: the user's words as `decision`, `said by the user` as `reason`, and in `constraint` that they hold until the user says otherwise, or what replaced them |
@@ -22,6 +22,7 @@ use schemars::JsonSchema;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+use super::markdown::ANSWER;
 use crate::document::{Entry, Item, Memory, Origin, RequestKind, Section, Status};
 
 /// The object as indented JSON, with a newline at the end.
@@ -37,9 +38,9 @@ pub fn render(memory: &Memory) -> String {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "Session memory, compact object", deny_unknown_fields)]
 pub(crate) struct ObjectForm {
-    /// What is being worked on and why: the goal in the user's words, then each change of it on a line of its own.
+    /// What is being worked on, in the user's words: the open requests, or the latest one if none is open, a line each.
     task: String,
-    /// The current state, then the completed work, a line each.
+    /// The current state, then the completed work and the requests that were answered, a line each.
     current_state: String,
     /// Decisions, and the user's corrections, prohibitions and preferences.
     key_decisions: Vec<DecisionForm>,
@@ -129,10 +130,20 @@ impl From<&Memory> for ObjectForm {
                 .filter(|item| !matches!(item.status, Status::SupersededBy(_)))
         };
 
-        let task: Vec<String> = holding(Section::Task).map(says).collect();
+        let (open, mut answered): (Vec<&Item>, Vec<&Item>) =
+            holding(Section::Task).partition(|item| item.status == Status::Active);
+        let mut task: Vec<String> = open.into_iter().map(says).collect();
+        if task.is_empty() {
+            task.extend(answered.pop().map(says));
+        }
         let current_state: Vec<String> = holding(Section::CurrentState)
             .map(says)
             .chain(holding(Section::CompletedWork).map(|item| format!("Done: {}", text(item))))
+            .chain(
+                answered
+                    .into_iter()
+                    .map(|item| format!("Answered: {}", with_answer(item))),
+            )
             .collect();
 
         let mut key_decisions = Vec::new();
@@ -223,9 +234,13 @@ impl From<&Memory> for ObjectForm {
 
 /// The main text of an item, with what became of the matter.
 fn says(item: &Item) -> String {
-    let mut says = text(item);
+    let mut says = with_answer(item);
     if item.status == Status::Resolved {
         says.push_str(match &item.entry {
+            Entry::Task {
+                answer: Some(_), ..
+            } => "",
+            Entry::Task { .. } => " (answered)",
             Entry::OpenQuestion { .. } => " (answered)",
             Entry::Error {
                 resolution: Some(_),
@@ -235,6 +250,20 @@ fn says(item: &Item) -> String {
             Entry::CompletedWork { .. } => "",
             _ => " (done)",
         });
+    }
+    says
+}
+
+/// The main text of an item, with the answer to a request.
+fn with_answer(item: &Item) -> String {
+    let mut says = text(item);
+    if let Entry::Task {
+        answer: Some(answer),
+        ..
+    } = &item.entry
+    {
+        says.push_str(ANSWER);
+        says.push_str(answer);
     }
     says
 }

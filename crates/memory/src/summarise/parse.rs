@@ -49,7 +49,10 @@ pub(super) fn entry_of(
     let detail = detail.filter(|detail| says_something(detail));
     let limit = limit.filter(|limit| says_something(limit));
     match section {
-        Section::Task => Entry::Task { text },
+        Section::Task => Entry::Task {
+            text,
+            answer: detail,
+        },
         Section::CurrentState => Entry::CurrentState { text },
         Section::CompletedWork => Entry::CompletedWork { text },
         Section::KeyDecisions => Entry::KeyDecision {

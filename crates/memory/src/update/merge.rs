@@ -13,8 +13,8 @@ use crate::document::{Entry, Item, Memory, Origin, Section, Status};
 ///   (a resolution, a reason, a newer result of the same tool call).
 /// * The state of things and what comes next is what `fresh` says about it, if it says anything. Changes of the goal are
 ///   added to it.
-/// * Next steps that were done and questions that were answered leave; a goal that was reached leaves when there is
-///   another. Errors stay with their resolution: a later reader may meet them again.
+/// * Next steps that were done and questions that were answered leave. Requests stay with their answers, and errors with
+///   their resolution: a later reader may meet them again.
 /// * What was superseded says so in one version and leaves with the next (outside of the ledger).
 /// * Everything else is identical in both versions.
 #[must_use]
@@ -273,9 +273,6 @@ impl MergeResult {
         };
         let has_new_state = is_said_now(Section::CurrentState);
         let has_new_steps = is_said_now(Section::NextSteps);
-        let has_goal = self.items.iter().any(|merging| {
-            merging.item.entry.section() == Section::Task && merging.item.status == Status::Active
-        });
         let done: Vec<String> = self
             .items
             .iter()
@@ -295,8 +292,8 @@ impl MergeResult {
                         || is_prior && (has_new_steps || is_done(merging.item.entry.text(), &done))
                 }
                 Section::OpenQuestions => is_resolved,
-                Section::Task => is_prior && is_resolved && has_goal,
-                Section::CompletedWork
+                Section::Task
+                | Section::CompletedWork
                 | Section::KeyDecisions
                 | Section::EliminatedApproaches
                 | Section::Errors

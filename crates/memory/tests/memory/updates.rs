@@ -130,7 +130,11 @@ fn an_answered_question_leaves() {
     assert_eq!(holding(&second, Section::OpenQuestions), Vec::<&str>::new());
     assert_eq!(
         holding(&second, Section::Task),
-        ["By train. Leave out museums."]
+        [
+            "Plan a weekend in Ghent for us.",
+            "By train. Leave out museums."
+        ],
+        "a question back is no answer"
     );
 }
 

@@ -11,7 +11,7 @@ use throughline_memory::document::{
     Entry, Item, Memory, Origin, Provenance, RequestKind, Section, Status,
 };
 use throughline_memory::redact::Redactor;
-use throughline_memory::render::markdown::{ANSWERED, Heading, OPEN, item_lines};
+use throughline_memory::render::markdown::{ANSWER, ANSWERED, Heading, OPEN, item_lines};
 
 /// Lines that share at least this part of their words are the same item, reworded.
 const SIMILAR_PERCENT: usize = 50;
@@ -501,7 +501,7 @@ fn entry(heading: Option<Heading>, origin: Origin, text: &str, old: Option<&Item
     }
     let text = owned(text);
     match heading {
-        Some(Heading::UserIntent) => Entry::Task { text },
+        Some(Heading::UserIntent) => request(&text),
         Some(Heading::CompletedWork) => Entry::CompletedWork { text },
         Some(Heading::ErrorsAndCorrections) if origin == Origin::Tool => error(&text),
         Some(Heading::ActiveWork) => Entry::CurrentState { text },
@@ -512,6 +512,17 @@ fn entry(heading: Option<Heading>, origin: Origin, text: &str, old: Option<&Item
         Some(Heading::KeyReferences) => Entry::Reference { text },
         // The person's own words, wherever they are, are kept as such.
         Some(Heading::ErrorsAndCorrections) | None => Entry::Correction { text },
+    }
+}
+
+fn request(text: &str) -> Entry {
+    let (text, answer) = match text.split_once(ANSWER) {
+        Some((text, answer)) => (text, Some(answer.trim().to_owned())),
+        None => (text, None),
+    };
+    Entry::Task {
+        text: text.trim().to_owned(),
+        answer,
     }
 }
 

@@ -126,7 +126,7 @@ impl Hooks for Watch {
     async fn after_compaction(&self, by: MadeBy, memory: &mut Memory) {
         self.0.after.lock().unwrap().push(by);
         for item in &mut memory.items {
-            if let Entry::Task { text } = &mut item.entry {
+            if let Entry::Task { text, .. } = &mut item.entry {
                 text.push_str(" (seen)");
             }
         }

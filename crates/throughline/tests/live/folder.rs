@@ -37,6 +37,7 @@ fn memory() -> Memory {
         "t1",
         Entry::Task {
             text: text("Set up the queue."),
+            answer: None,
         },
     );
     answered.status = Status::Resolved;
@@ -86,6 +87,7 @@ fn memory() -> Memory {
                 "t2",
                 Entry::Task {
                     text: text("Build the exporter (fast)."),
+                    answer: None,
                 },
             ),
             item(
@@ -415,6 +417,7 @@ async fn a_reworded_line_keeps_its_item() {
             "t2",
             Entry::Task {
                 text: text("Build the importer (fast)."),
+                answer: None,
             },
             Status::Active,
         ),

@@ -14,7 +14,8 @@ use crate::document::{Entry, Origin, Provenance};
 
 use super::super::identifiers;
 use super::super::names::Class;
-use super::{Packer, excerpt};
+use super::Packer;
+use crate::extract::excerpt::excerpt;
 
 /// Number of names for which passages are searched, per 1,000 tokens of the limit.
 const NAMES_PER_THOUSAND: usize = 180;
@@ -176,7 +177,9 @@ impl Packer<'_> {
             }
             let is_full =
                 group.is_some_and(|group| group.bytes + candidate.line.len() > GROUP_BYTES_MAX);
-            if cost > self.left || gain <= 0.0 || is_full {
+            let message = self.extractor.texts[candidate.text as usize].message;
+            if cost > self.left || gain <= 0.0 || is_full || self.is_stale(&candidate.line, message)
+            {
                 continue;
             }
             let ratio = gain / cost as f32;
@@ -339,7 +342,9 @@ impl Packer<'_> {
             };
             let range = window(text, at, shown.len(), before, length);
             let place = (which, range.clone());
-            if found.iter().all(|(known, _)| *known != place) {
+            // A name alone tells a reader nothing: it can be among the further names.
+            let is_bare = text[range.clone()].trim() == shown;
+            if !is_bare && found.iter().all(|(known, _)| *known != place) {
                 let candidate = self.candidate(&text[range], line.text, line.start as usize);
                 found.push((place, Arc::new(candidate)));
             }

@@ -3,14 +3,15 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::{Packer, excerpt};
+use super::Packer;
 use crate::cues::{OutputKind, StatementKind};
 use crate::document::{Entry, Origin, Provenance};
 use crate::extract::ErrorReport;
+use crate::extract::excerpt::excerpt;
 use crate::extract::tools::FileUse;
 
-/// Of an error line this much is quoted, bytes.
-const ERROR_BYTES: usize = 230;
+/// Of an error line this much is quoted, characters.
+const ERROR_CHARACTERS: usize = 230;
 
 impl Packer<'_> {
     pub(super) fn files(&mut self) {
@@ -105,7 +106,7 @@ impl Packer<'_> {
         errors.sort_by_key(|error| Reverse((error.score / 20, error.message)));
         for error in errors {
             let entry = Entry::Error {
-                text: excerpt(&error.text, ERROR_BYTES),
+                text: excerpt(&error.text, ERROR_CHARACTERS),
                 resolution: error.resolution.clone(),
             };
             let provenance = Provenance {

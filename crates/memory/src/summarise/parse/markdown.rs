@@ -2,7 +2,7 @@
 
 use super::{ITEMS_MAX, entry_of};
 use crate::document::{Entry, Item, RequestKind, Section, Status};
-use crate::render::markdown::{Heading, item_lines};
+use crate::render::markdown::{ANSWER, Heading, item_lines};
 use crate::summarise::answer::NewItem;
 
 /// The line of an item as it is compared with what a model wrote; empty for an item that says nothing.
@@ -242,7 +242,15 @@ fn item(under: Under, line: &str, is_answered: bool) -> Option<NewItem> {
         }
     } else {
         match under {
-            Under::Intent => whole(Section::Task, text),
+            Under::Intent => match text.split_once(ANSWER) {
+                Some((text, answer)) => entry_of(
+                    Section::Task,
+                    text.trim().to_owned(),
+                    Some(answer.trim().to_owned()),
+                    None,
+                ),
+                None => whole(Section::Task, text),
+            },
             Under::Done => whole(Section::CompletedWork, text),
             Under::Trouble if is_tool || text.contains(RESOLVED) => {
                 let (text, how) = resolved(text);

@@ -125,7 +125,7 @@ fn replaced_words_are_the_models() {
     };
     check(
         replace("goal", entry(Section::Task, "Port it to Go")),
-        "Assistant Active Task { text: \"Port it to Go\" }",
+        "Assistant Active Task { text: \"Port it to Go\", answer: None }",
     );
     check(
         replace("goal", entry(Section::Task, "Port the importer")),

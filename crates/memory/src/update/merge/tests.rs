@@ -163,7 +163,7 @@ fn answered_questions_leave_and_resolved_errors_stay() {
 }
 
 #[test]
-fn a_changed_goal_is_added_and_a_reached_one_leaves() {
+fn a_changed_goal_is_added_and_a_reached_one_stays() {
     check(
         vec![user(0, Section::Task, "Port the importer.")],
         vec![user(45, Section::Task, "Port the exporter too.")],
@@ -175,7 +175,10 @@ fn a_changed_goal_is_added_and_a_reached_one_leaves() {
     check(
         vec![resolved(user(0, Section::Task, "Port the importer."))],
         vec![user(45, Section::Task, "Now the exporter.")],
-        &["task: Now the exporter., 2"],
+        &[
+            "task: Port the importer. resolved, 1",
+            "task: Now the exporter., 2",
+        ],
     );
     check(
         vec![resolved(user(0, Section::Task, "Port the importer."))],
