@@ -29,13 +29,22 @@ pub(crate) fn run(arguments: &arguments::Compact, console: &Console) -> Result<E
     let started = Instant::now();
     output::check_place(arguments.output.as_deref())?;
     let file = arguments.model.catalogue.as_deref();
+    let prior = match arguments.prior.as_deref() {
+        Some(path) => Some(Prior {
+            memory: prior(path, console)?,
+            path,
+        }),
+        None => None,
+    };
+    let focus = arguments.focus.as_deref();
     let wanted = CompactionRequest {
-        counter: model::counter(&arguments.model, console)?,
-        prior: arguments
-            .prior
-            .as_deref()
-            .map(|path| prior(path, console))
-            .transpose()?,
+        maker: MemoryMaker {
+            counter: model::counter(&arguments.model, console)?,
+            budget: arguments.budget,
+            focus: focus.filter(|focus| !focus.trim().is_empty()),
+            removes_secrets: !arguments.no_redact,
+            prior,
+        },
         catalogue: file.map(|path| model::catalogue(Some(path))).transpose()?,
         arguments,
     };
@@ -64,9 +73,9 @@ pub(crate) fn run(arguments: &arguments::Compact, console: &Console) -> Result<E
         console.summary(&format!(
             "{}, {} -> {} tokens ({}) in {}",
             words::counted(conversation.messages.len(), "message"),
-            words::number(wanted.counter.conversation(conversation).messages as u64),
+            words::number(wanted.maker.counter.conversation(conversation).messages as u64),
             words::number(made.tokens as u64),
-            model::unit(&arguments.model, &wanted.counter),
+            model::unit(&arguments.model, &wanted.maker.counter),
             words::duration(started.elapsed()),
         ));
     }
@@ -141,11 +150,35 @@ fn prior(path: &Path, console: &Console) -> Result<Memory, Failure> {
 
 /// What was asked for, once it is known what it means.
 struct CompactionRequest<'a> {
-    counter: Counter,
-    prior: Option<Memory>,
+    maker: MemoryMaker<'a>,
     /// The user's; the embedded one without it, which is only read where it is needed.
     catalogue: Option<Catalogue>,
     arguments: &'a arguments::Compact,
+}
+
+/// How memories are made.
+pub(crate) struct MemoryMaker<'a> {
+    pub(crate) counter: Counter,
+    /// Cap of the memory, tokens.
+    pub(crate) budget: usize,
+    pub(crate) focus: Option<&'a str>,
+    pub(crate) removes_secrets: bool,
+    pub(crate) prior: Option<Prior<'a>>,
+}
+
+/// The memory to update, and the file that it is from.
+pub(crate) struct Prior<'a> {
+    memory: Memory,
+    path: &'a Path,
+}
+
+/// A memory that replaces the first messages of a conversation.
+pub(crate) struct MemoryAndCut {
+    pub(crate) memory: String,
+    /// Tokens of the memory.
+    pub(crate) tokens: usize,
+    /// Index of the first message that it does not cover.
+    pub(crate) cut: usize,
 }
 
 /// A document, ready to be written.
@@ -181,56 +214,17 @@ impl CompactionRequest<'_> {
         }
         let messages = &conversation.messages;
         let covered = match self.arguments.keep_tail {
-            Some(tail) => &messages[..self.cut(messages, Some(tail))?.at],
+            Some(tail) => &messages[..self.maker.cut(messages, Some(tail))?.at],
             None => messages,
         };
-        let compacted = self.compact(covered, conversation, console)?;
+        let compacted = self
+            .maker
+            .memory(covered, conversation, self.form(), console)?;
         self.tell_if_larger(covered, &compacted, console);
         Ok(CompactionOutput {
             text: compacted.text,
             tokens: compacted.tokens,
         })
-    }
-
-    fn compact(
-        &self,
-        covered: &[Message],
-        conversation: &Conversation,
-        console: &Console,
-    ) -> Result<RenderedMemory, Failure> {
-        let count = |text: &str| self.counter.text(text);
-        let options = Options {
-            form: self.form(),
-            focus: self
-                .arguments
-                .focus
-                .as_deref()
-                .filter(|focus| !focus.trim().is_empty()),
-            redactor: (!self.arguments.no_redact).then(Redactor::embedded),
-            prior: self.prior.as_ref(),
-            cwd: conversation.cwd.as_deref(),
-            ..Options::new(self.arguments.budget, &count)
-        };
-        let compacted = compact(covered, &options).map_err(|error| match error {
-            CompactError::Empty => Failure::new(Kind::NothingToDo, error.to_string()),
-            CompactError::TooSmall { needed, .. } => {
-                Failure::new(Kind::Arguments, error.to_string())
-                    .hint(format!("use --budget {needed} or more"))
-            }
-            _ => Failure::new(Kind::Bug, error.to_string()),
-        })?;
-        if compacted.prior_fits == Some(false)
-            && let (Some(path), Some(prior)) = (&self.arguments.prior, &self.prior)
-        {
-            console.warning(&format!(
-                "{}: this memory covers {}, and they are not the first messages of this conversation; all messages \
-                 were read",
-                path.display(),
-                words::counted(prior.cover.messages, "message"),
-            ));
-            console.hint("give the memory of the same session, or leave --prior out");
-        }
-        Ok(compacted)
     }
 
     /// The memory as a request body: memory and tail.
@@ -240,16 +234,88 @@ impl CompactionRequest<'_> {
         format: &str,
         console: &Console,
     ) -> Result<CompactionOutput, Failure> {
-        let messages = &conversation.messages;
         let wire = match &self.arguments.wire {
             Some(name) => name.parse().ok(),
             None => format.parse().ok(),
         }
         .unwrap_or(Wire::Anthropic);
-        let cut = self.cut(messages, self.arguments.keep_tail)?;
-        let (covered, tail) = messages.split_at(cut.at);
-        let compacted = self.compact(covered, conversation, console)?;
-        let mut memory = compacted.text;
+        let tail = self.arguments.keep_tail;
+        let made = self.maker.memory_and_cut(conversation, tail, console)?;
+        let name = self
+            .arguments
+            .model
+            .model
+            .as_deref()
+            .or(conversation.model.as_deref());
+        let known = name.and_then(|name| match &self.catalogue {
+            Some(catalogue) => catalogue.find(name),
+            None => Catalogue::embedded().find(name),
+        });
+        let options = convert::Options {
+            model: self.arguments.model.model.clone(),
+            drop_thinking: known
+                .is_some_and(|model| model.abilities.binds_thinking_to_prefix == Some(true)),
+            ..convert::Options::default()
+        };
+        let converted = convert::request_with_memory(conversation, &made.memory, made.cut, wire, &options);
+        crate::convert::tell_losses(&converted.losses, console);
+        let body = checked(converted.body, wire, known)?;
+        Ok(CompactionOutput {
+            text: body,
+            tokens: made.tokens + self.maker.tokens(&conversation.messages[made.cut..]),
+        })
+    }
+
+    /// A memory larger than what it represents is no gain. It is written anyway, since it was requested.
+    fn tell_if_larger(&self, covered: &[Message], compacted: &RenderedMemory, console: &Console) {
+        let mut tokens = 0;
+        let is_larger = covered.iter().all(|message| {
+            tokens += self.maker.counter.message(message);
+            tokens <= compacted.tokens
+        });
+        if is_larger && self.maker.prior.is_none() && self.form() != Form::Json {
+            console.note(&format!(
+                "the memory ({} tokens) is no smaller than the conversation ({})",
+                words::number(compacted.tokens as u64),
+                words::number(tokens as u64)
+            ));
+        }
+    }
+
+    fn form(&self) -> Form {
+        match self.arguments.to {
+            To::Markdown => Form::Markdown,
+            To::Json => Form::Json,
+            To::Object => Form::Object,
+            To::System => Form::System,
+            To::UserMessage | To::Request => Form::UserMessage,
+        }
+    }
+
+    /// Of the names of files.
+    fn ending(&self) -> &'static str {
+        match self.arguments.to {
+            To::Markdown => "md",
+            To::Json | To::Object | To::Request => "json",
+            To::System | To::UserMessage => "txt",
+        }
+    }
+}
+
+impl MemoryMaker<'_> {
+    /// A memory for the start of a conversation, and where its tail begins: at `tail`, or at the latest request.
+    pub(crate) fn memory_and_cut(
+        &self,
+        conversation: &Conversation,
+        tail: Option<Tail>,
+        console: &Console,
+    ) -> Result<MemoryAndCut, Failure> {
+        let messages = &conversation.messages;
+        let cut = self.cut(messages, tail)?;
+        let covered = &messages[..cut.at];
+        let mut memory = self
+            .memory(covered, conversation, Form::UserMessage, console)?
+            .text;
         if let Some(request) = &cut.quoted {
             memory = restoring::with_latest_request(&memory, request);
         }
@@ -267,29 +333,49 @@ impl CompactionRequest<'_> {
             )
             .hint("send the conversation as it is, keep less of its end (--keep-tail), or use a smaller --budget"));
         }
-        let name = self
-            .arguments
-            .model
-            .model
-            .as_deref()
-            .or(conversation.model.as_deref());
-        let known = name.and_then(|name| match &self.catalogue {
-            Some(catalogue) => catalogue.find(name),
-            None => Catalogue::embedded().find(name),
-        });
-        let options = convert::Options {
-            model: self.arguments.model.model.clone(),
-            drop_thinking: known
-                .is_some_and(|model| model.abilities.binds_thinking_to_prefix == Some(true)),
-            ..convert::Options::default()
-        };
-        let converted = convert::request_with_memory(conversation, &memory, cut.at, wire, &options);
-        crate::convert::tell_losses(&converted.losses, console);
-        let body = checked(converted.body, wire, known)?;
-        Ok(CompactionOutput {
-            text: body,
-            tokens: tokens + self.tokens(tail),
+        Ok(MemoryAndCut {
+            memory,
+            tokens,
+            cut: cut.at,
         })
+    }
+
+    fn memory(
+        &self,
+        covered: &[Message],
+        conversation: &Conversation,
+        form: Form,
+        console: &Console,
+    ) -> Result<RenderedMemory, Failure> {
+        let count = |text: &str| self.counter.text(text);
+        let options = Options {
+            form,
+            focus: self.focus,
+            redactor: self.removes_secrets.then(Redactor::embedded),
+            prior: self.prior.as_ref().map(|prior| &prior.memory),
+            cwd: conversation.cwd.as_deref(),
+            ..Options::new(self.budget, &count)
+        };
+        let compacted = compact(covered, &options).map_err(|error| match error {
+            CompactError::Empty => Failure::new(Kind::NothingToDo, error.to_string()),
+            CompactError::TooSmall { needed, .. } => {
+                Failure::new(Kind::Arguments, error.to_string())
+                    .hint(format!("use --budget {needed} or more"))
+            }
+            _ => Failure::new(Kind::Bug, error.to_string()),
+        })?;
+        if compacted.prior_fits == Some(false)
+            && let Some(Prior { memory, path }) = &self.prior
+        {
+            console.warning(&format!(
+                "{}: this memory covers {}, and they are not the first messages of this conversation; all messages \
+                 were read",
+                path.display(),
+                words::counted(memory.cover.messages, "message"),
+            ));
+            console.hint("give the memory of the same session, or leave --prior out");
+        }
+        Ok(compacted)
     }
 
     /// Where the memory ends and the tail begins.
@@ -311,7 +397,7 @@ impl CompactionRequest<'_> {
                         latest_request: LatestRequest::MayBeCovered,
                         ..Rules::default()
                     };
-                    cut_for_tail_by(messages, rules, Tail::Tokens(self.arguments.budget), tokens)
+                    cut_for_tail_by(messages, rules, Tail::Tokens(self.budget), tokens)
                 }
                 at => at,
             },
@@ -341,40 +427,5 @@ impl CompactionRequest<'_> {
             .iter()
             .map(|message| self.counter.message(message))
             .sum()
-    }
-
-    /// A memory larger than what it represents is no gain. It is written anyway, since it was requested.
-    fn tell_if_larger(&self, covered: &[Message], compacted: &RenderedMemory, console: &Console) {
-        let mut tokens = 0;
-        let is_larger = covered.iter().all(|message| {
-            tokens += self.counter.message(message);
-            tokens <= compacted.tokens
-        });
-        if is_larger && self.prior.is_none() && self.form() != Form::Json {
-            console.note(&format!(
-                "the memory ({} tokens) is no smaller than the conversation ({})",
-                words::number(compacted.tokens as u64),
-                words::number(tokens as u64)
-            ));
-        }
-    }
-
-    fn form(&self) -> Form {
-        match self.arguments.to {
-            To::Markdown => Form::Markdown,
-            To::Json => Form::Json,
-            To::Object => Form::Object,
-            To::System => Form::System,
-            To::UserMessage | To::Request => Form::UserMessage,
-        }
-    }
-
-    /// Of the names of files.
-    fn ending(&self) -> &'static str {
-        match self.arguments.to {
-            To::Markdown => "md",
-            To::Json | To::Object | To::Request => "json",
-            To::System | To::UserMessage => "txt",
-        }
     }
 }

@@ -235,6 +235,11 @@ impl Place {
 
 /// The folder of this program in one of the folders that the system gives to its users.
 fn folder_of_user(variable: &str, below_home: &str) -> Result<PathBuf, Failure> {
+    Ok(user_folder(variable, below_home)?.join("throughline"))
+}
+
+/// The folder that `variable` names, else `below_home` in the user's home.
+pub(crate) fn user_folder(variable: &str, below_home: &str) -> Result<PathBuf, Failure> {
     let named = env::var_os(variable).map(PathBuf::from);
     let folder = match named.filter(|folder| folder.is_absolute()) {
         Some(folder) => folder,
@@ -245,7 +250,7 @@ fn folder_of_user(variable: &str, below_home: &str) -> Result<PathBuf, Failure> 
             })?
             .join(below_home),
     };
-    Ok(folder.join("throughline"))
+    Ok(folder)
 }
 
 trait KeyValueSpan {

@@ -37,6 +37,16 @@ pub(crate) fn rfc3339(at_ms: i64) -> Option<String> {
     Some(format!("{time:.3}"))
 }
 
+/// `text` as one word of a POSIX shell.
+pub(crate) fn shell_quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
 /// The first characters on one line.
 pub(crate) fn shortened(text: &str, characters_max: usize) -> String {
     let mut out = String::new();

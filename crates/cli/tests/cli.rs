@@ -34,6 +34,8 @@ mod simulate;
 mod spans;
 #[path = "cli/stored.rs"]
 mod stored;
+#[path = "cli/written.rs"]
+mod written;
 
 use std::fs;
 use std::io::Write;

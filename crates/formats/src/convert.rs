@@ -17,6 +17,7 @@ mod media;
 mod native;
 mod openai_chat;
 mod openai_responses;
+mod session_file;
 mod text;
 mod tools;
 mod writer;
@@ -37,6 +38,7 @@ pub use self::jsonl::to_jsonl;
 pub use self::losses::Loss;
 use self::losses::Losses;
 pub use self::markers::MARKERS_MAX;
+pub use self::session_file::{Agent, SessionFile};
 use self::text::{array, object};
 use self::writer::{Writer, WrittenMessage};
 
@@ -63,6 +65,9 @@ pub struct Options {
     /// Whether everything is left out that only the provider and account that made it can read: sealed reasoning and
     /// compactions, results of tools that the provider ran. For a change of provider.
     pub drop_sealed: bool,
+    /// Whether the last message may be the assistant's, as in a session that waits for its user. A request needs a
+    /// message to answer.
+    pub ends_with_answer: bool,
     /// Whether the memory gets a cache marker, if one is free, and how long the cache is to hold it. For Anthropic.
     pub memory_marker: Option<CacheTtl>,
 }

@@ -115,7 +115,7 @@ pub(crate) enum To {
     Request,
 }
 
-fn budget(text: &str) -> Result<usize, String> {
+pub(super) fn budget(text: &str) -> Result<usize, String> {
     match tokens(text) {
         Some(0) => Err("a memory has at least some tokens".to_owned()),
         Some(count) if count > TOKENS_MAX => Err(format!("more than {TOKENS_MAX} tokens")),
@@ -124,7 +124,7 @@ fn budget(text: &str) -> Result<usize, String> {
     }
 }
 
-fn keep_tail(text: &str) -> Result<Tail, String> {
+pub(super) fn keep_tail(text: &str) -> Result<Tail, String> {
     let number = text.trim();
     let parsed = match number.strip_suffix("tok") {
         Some(number) => tokens(number).map(Tail::Tokens),

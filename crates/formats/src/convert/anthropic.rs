@@ -72,6 +72,7 @@ impl<'a> Writer<'a, '_> {
             .last()
             .is_some_and(|last| last.speaker == Speaker::Assistant)
             && !is_prefill
+            && !self.options.ends_with_answer
         {
             self.losses.note(
                 "last-message",
