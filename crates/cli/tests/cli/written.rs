@@ -36,13 +36,14 @@ fn sessions_of_every_format_can_be_written_for_each_agent() {
     for (name, _) in SESSIONS {
         for (agent, home) in [("claude-code", ".claude"), ("codex", ".codex")] {
             let user = User::new();
-            let folder = user.folder.path().to_str().unwrap();
+            let folder = user.path("");
+            let folder = folder.to_str().unwrap();
             let file = data(name);
             let output = user.run(&[
                 "convert", &file, "--to", agent, "--whole", "--install", "--folder", folder,
             ]);
             assert_eq!(output.status.code(), Some(0), "{name}: {}", stderr(&output));
-            let path = written(user.folder.path().join(home));
+            let path = written(user.path(home));
             let stem = path.file_stem().unwrap().to_str().unwrap();
             let resume = stdout(&output);
             let id = resume.trim().rsplit(' ').next().unwrap();
@@ -60,7 +61,7 @@ fn sessions_of_every_format_can_be_written_for_each_agent() {
 #[test]
 fn a_memory_takes_the_place_of_old_messages() {
     let user = User::new();
-    let session = user.folder.path().join("request.json");
+    let session = user.path("request.json");
     let mut said = vec![json!({"role": "user", "content": "Port the tide importer. Never touch vendor/."})];
     for step in 0..40 {
         said.push(json!({"role": "assistant", "content": format!("Step {step} is done. ").repeat(40)}));
@@ -71,7 +72,7 @@ fn a_memory_takes_the_place_of_old_messages() {
     fs::write(&session, body.to_string()).unwrap();
     let session = session.to_str().unwrap();
     for agent in ["claude-code", "codex"] {
-        let path = user.folder.path().join("new.jsonl");
+        let path = user.path("new.jsonl");
         let path = path.to_str().unwrap();
         let output = user.run(&[
             "convert", session, "--to", agent, "--keep-tail", "2", "--budget", "1000", "-o", path,

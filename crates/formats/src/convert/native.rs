@@ -7,6 +7,8 @@ use throughline_transcript::json::{Kind, Raw};
 use throughline_transcript::message::{Message, Role};
 use throughline_transcript::wire::Wire;
 
+use super::writer::has_known_fields;
+
 /// The text of the message in a request of the wire format, if its source already has that form. With `is_own` it
 /// comes from a body of that format, and unknown fields stay.
 pub(super) fn text(message: &Message, wire: Wire, is_own: bool) -> Option<Cow<'_, str>> {
@@ -117,7 +119,10 @@ fn has_blocks(content: &Raw, wire: Wire) -> bool {
         Kind::Array => content.array().all(|block| {
             block
                 .text_field("type")
-                .is_some_and(|kind| is_block(&kind.decode(), wire))
+                .is_some_and(|kind| {
+                    let kind = kind.decode();
+                    is_block(&kind, wire) && has_known_fields(&block, &kind)
+                })
         }),
         _ => false,
     }

@@ -107,7 +107,8 @@ struct Lines<'a> {
 
 impl Lines<'_> {
     fn push(&mut self, fields: &[(&str, &str)]) {
-        self.text.push_str(&object(fields));
+        // Between values, a line break means nothing; in a string it is escaped.
+        self.text.push_str(&object(fields).replace(['\n', '\r'], " "));
         self.text.push('\n');
         self.count += 1;
     }
@@ -181,26 +182,35 @@ impl Lines<'_> {
             .filter(|input| input.kind() == Kind::String)
             .and_then(Raw::as_text)
         {
-            self.user_item(&user_item(&text.decode()), &text.decode());
+            let text = text.decode();
+            self.message("user", &text, &array(&[text_part("user", &text)]));
             return;
         }
         for item in input.iter().flat_map(Raw::array) {
-            let said = said_in(&item);
             match item.string_field("role").as_deref() {
-                Some("system" | "developer") => {}
-                Some("user") => self.user_item(item.as_str(), &said),
-                Some("assistant") => {
-                    self.event("agent_message", &said);
-                    self.record("response_item", item.as_str());
+                Some(role @ ("user" | "assistant")) => {
+                    let said = said_in(&item);
+                    let parts = match item.field("content") {
+                        Some(parts) if parts.kind() == Kind::Array => parts.as_str().to_owned(),
+                        _ => array(&[text_part(role, &said)]),
+                    };
+                    self.message(role, &said, &parts);
                 }
-                _ => self.record("response_item", item.as_str()),
+                Some(_) => {}
+                None => self.record("response_item", item.as_str()),
             }
         }
     }
 
-    fn user_item(&mut self, item: &str, said: &str) {
-        self.record("response_item", item);
-        self.event("user_message", said);
+    fn message(&mut self, role: &str, said: &str, parts: &str) {
+        let item = object(&[
+            ("type", "\"message\""),
+            ("role", &quoted(role)),
+            ("content", parts),
+        ]);
+        self.record("response_item", &item);
+        let event = if role == "user" { "user_message" } else { "agent_message" };
+        self.event(event, said);
     }
 
     /// What the program shows of a message when it lists and resumes the session.
@@ -249,13 +259,9 @@ fn assistant_message(message: &Raw, model: &str, session: &str, index: usize) ->
     ])
 }
 
-fn user_item(text: &str) -> String {
-    let part = object(&[("type", "\"input_text\""), ("text", &quoted(text))]);
-    object(&[
-        ("type", "\"message\""),
-        ("role", "\"user\""),
-        ("content", &array(&[part])),
-    ])
+fn text_part(role: &str, text: &str) -> String {
+    let kind = if role == "user" { "\"input_text\"" } else { "\"output_text\"" };
+    object(&[("type", kind), ("text", &quoted(text))])
 }
 
 /// The texts of a message item.
@@ -354,7 +360,7 @@ mod tests {
         );
         assert_eq!(
             file(Agent::Codex).path(),
-            format!("sessions/2026/11/30/rollout-2026-11-30T03-33-20-{ID}.jsonl")
+            format!("sessions/2026/11/30/rollout-2026-11-30T00-53-20-{ID}.jsonl")
         );
     }
 }

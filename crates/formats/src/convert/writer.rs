@@ -437,7 +437,22 @@ pub(super) fn native_block(part: &Part<'_>, wire: Wire, is_own: bool) -> Option<
                 || kind.ends_with("_call_output")
         }
     };
-    (is_known || is_own).then(|| raw.clone())
+    (is_own || (is_known && has_known_fields(raw, &kind))).then(|| raw.clone())
+}
+
+/// Whether a text, call or result has only fields that requests allow. Session files add ids and times to them, which
+/// a provider refuses.
+pub(super) fn has_known_fields(block: &Raw, kind: &str) -> bool {
+    let known: &[&str] = match kind {
+        "text" => &["text", "cache_control", "citations"],
+        "input_text" => &["text", "prompt_cache_breakpoint"],
+        "tool_use" => &["id", "name", "input", "cache_control", "caller"],
+        "tool_result" => &["tool_use_id", "content", "is_error", "cache_control"],
+        _ => return true,
+    };
+    block
+        .object()
+        .all(|(key, _)| key.decode() == "type" || known.contains(&key.decode().as_ref()))
 }
 
 /// Whether a result holds a text block with nothing in it. An empty string in the place of blocks is no block.
