@@ -257,7 +257,8 @@ impl CompactionRequest<'_> {
                 .is_some_and(|model| model.abilities.binds_thinking_to_prefix == Some(true)),
             ..convert::Options::default()
         };
-        let converted = convert::request_with_memory(conversation, &made.memory, made.cut, wire, &options);
+        let converted =
+            convert::request_with_memory(conversation, &made.memory, made.cut, wire, &options);
         crate::convert::tell_losses(&converted.losses, console);
         let body = checked(converted.body, wire, known)?;
         Ok(CompactionOutput {

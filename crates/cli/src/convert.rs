@@ -33,10 +33,14 @@ pub(crate) fn run(arguments: &arguments::Convert, console: &Console) -> Result<E
         refuse_agents_options(arguments)?;
     }
     let wire = match arguments.to {
-        ConvertTo::ClaudeCode => return agent_session(arguments, Agent::ClaudeCode, conversation, console)
-            .map_err(|failure| failure.at(&input.name)),
-        ConvertTo::Codex => return agent_session(arguments, Agent::Codex, conversation, console)
-            .map_err(|failure| failure.at(&input.name)),
+        ConvertTo::ClaudeCode => {
+            return agent_session(arguments, Agent::ClaudeCode, conversation, console)
+                .map_err(|failure| failure.at(&input.name));
+        }
+        ConvertTo::Codex => {
+            return agent_session(arguments, Agent::Codex, conversation, console)
+                .map_err(|failure| failure.at(&input.name));
+        }
         ConvertTo::Anthropic => Wire::Anthropic,
         ConvertTo::OpenaiChat => Wire::OpenAiChat,
         ConvertTo::OpenaiResponses => Wire::OpenAiResponses,
@@ -109,7 +113,12 @@ fn agent_session(
     };
     // What the agent brings itself is no loss.
     let mut losses = converted.losses;
-    losses.retain(|loss| !matches!(loss.code, "model" | "system-moved" | "tool-made" | "settings"));
+    losses.retain(|loss| {
+        !matches!(
+            loss.code,
+            "model" | "system-moved" | "tool-made" | "settings"
+        )
+    });
     tell_losses(&losses, console);
     let body = checked(converted.body, wire, None)?;
     let body = Raw::parse(body).map_err(|error| Failure::new(Kind::Bug, error.to_string()))?;
@@ -123,7 +132,10 @@ fn agent_session(
     };
     let text = file.write(&body);
     let resume = match agent {
-        Agent::ClaudeCode => format!("cd {} && claude --resume {id}", words::shell_quoted(&folder)),
+        Agent::ClaudeCode => format!(
+            "cd {} && claude --resume {id}",
+            words::shell_quoted(&folder)
+        ),
         Agent::Codex => format!("codex resume {id}"),
     };
     if !arguments.install {
@@ -157,8 +169,11 @@ fn session_folder(named: Option<&Path>, conversation: &Conversation) -> Result<S
         })?,
         (None, Some(cwd)) => PathBuf::from(cwd),
         (None, None) => env::current_dir().map_err(|error| {
-            Failure::new(Kind::Input, format!("the current folder is unknown: {error}"))
-                .hint("name one with --folder")
+            Failure::new(
+                Kind::Input,
+                format!("the current folder is unknown: {error}"),
+            )
+            .hint("name one with --folder")
         })?,
     };
     Ok(folder.to_string_lossy().into_owned())

@@ -40,7 +40,14 @@ fn sessions_of_every_format_can_be_written_for_each_agent() {
             let folder = folder.to_str().unwrap();
             let file = data(name);
             let output = user.run(&[
-                "convert", &file, "--to", agent, "--whole", "--install", "--folder", folder,
+                "convert",
+                &file,
+                "--to",
+                agent,
+                "--whole",
+                "--install",
+                "--folder",
+                folder,
             ]);
             assert_eq!(output.status.code(), Some(0), "{name}: {}", stderr(&output));
             let path = written(user.path(home));
@@ -62,9 +69,12 @@ fn sessions_of_every_format_can_be_written_for_each_agent() {
 fn a_memory_takes_the_place_of_old_messages() {
     let user = User::new();
     let session = user.path("request.json");
-    let mut said = vec![json!({"role": "user", "content": "Port the tide importer. Never touch vendor/."})];
+    let mut said =
+        vec![json!({"role": "user", "content": "Port the tide importer. Never touch vendor/."})];
     for step in 0..40 {
-        said.push(json!({"role": "assistant", "content": format!("Step {step} is done. ").repeat(40)}));
+        said.push(
+            json!({"role": "assistant", "content": format!("Step {step} is done. ").repeat(40)}),
+        );
         said.push(json!({"role": "user", "content": format!("Now step {}.", step + 1)}));
     }
     said.push(json!({"role": "assistant", "content": "Step 40 is done, too."}));
@@ -75,7 +85,16 @@ fn a_memory_takes_the_place_of_old_messages() {
         let path = user.path("new.jsonl");
         let path = path.to_str().unwrap();
         let output = user.run(&[
-            "convert", session, "--to", agent, "--keep-tail", "2", "--budget", "1000", "-o", path,
+            "convert",
+            session,
+            "--to",
+            agent,
+            "--keep-tail",
+            "2",
+            "--budget",
+            "1000",
+            "-o",
+            path,
         ]);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let read = messages(&user, path);

@@ -117,12 +117,10 @@ fn has_blocks(content: &Raw, wire: Wire) -> bool {
         Kind::String => true,
         Kind::Null => wire == Wire::OpenAiChat,
         Kind::Array => content.array().all(|block| {
-            block
-                .text_field("type")
-                .is_some_and(|kind| {
-                    let kind = kind.decode();
-                    is_block(&kind, wire) && has_known_fields(&block, &kind)
-                })
+            block.text_field("type").is_some_and(|kind| {
+                let kind = kind.decode();
+                is_block(&kind, wire) && has_known_fields(&block, &kind)
+            })
         }),
         _ => false,
     }

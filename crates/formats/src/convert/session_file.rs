@@ -108,7 +108,8 @@ struct Lines<'a> {
 impl Lines<'_> {
     fn push(&mut self, fields: &[(&str, &str)]) {
         // Between values, a line break means nothing; in a string it is escaped.
-        self.text.push_str(&object(fields).replace(['\n', '\r'], " "));
+        self.text
+            .push_str(&object(fields).replace(['\n', '\r'], " "));
         self.text.push('\n');
         self.count += 1;
     }
@@ -209,7 +210,11 @@ impl Lines<'_> {
             ("content", parts),
         ]);
         self.record("response_item", &item);
-        let event = if role == "user" { "user_message" } else { "agent_message" };
+        let event = if role == "user" {
+            "user_message"
+        } else {
+            "agent_message"
+        };
         self.event(event, said);
     }
 
@@ -260,7 +265,11 @@ fn assistant_message(message: &Raw, model: &str, session: &str, index: usize) ->
 }
 
 fn text_part(role: &str, text: &str) -> String {
-    let kind = if role == "user" { "\"input_text\"" } else { "\"output_text\"" };
+    let kind = if role == "user" {
+        "\"input_text\""
+    } else {
+        "\"output_text\""
+    };
     object(&[("type", kind), ("text", &quoted(text))])
 }
 
@@ -323,7 +332,10 @@ mod tests {
         assert_eq!(
             read,
             [
-                (Role::User, "<session_memory>Tide table.</session_memory>".to_owned()),
+                (
+                    Role::User,
+                    "<session_memory>Tide table.</session_memory>".to_owned()
+                ),
                 (Role::Assistant, "Shall I mend \"gate 4\"?".to_owned()),
                 (Role::User, "Yes.".to_owned()),
             ],
