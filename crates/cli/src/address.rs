@@ -47,7 +47,7 @@ pub(crate) fn check(base_url: &str) -> Result<(), String> {
         }
         Some(Fault::Query) => "an address ends before ? and #: `credential` says where the key is",
         Some(Fault::NoAddress) => {
-            "give an address that begins with http:// or https://, such as http://127.0.0.1:8080"
+            "give an address in ASCII that begins with http:// or https://, such as http://127.0.0.1:8080"
         }
     };
     Err(said.to_owned())
@@ -73,6 +73,7 @@ mod tests {
         check("http://LOCALHOST:11434", None);
         for none in [
             "nonsense",
+            "https://bücher.example",
             "127.0.0.1:8080",
             "ftp://example.com",
             "http://",
