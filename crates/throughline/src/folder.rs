@@ -61,6 +61,9 @@ struct State {
 /// What the memory file was written from.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Base {
+    /// Id of the session whose files these are. Empty in files of earlier versions.
+    #[serde(default)]
+    session: String,
     /// What was written.
     text: String,
     /// What is there until that is written: a process may die in between. Empty afterwards.
@@ -109,6 +112,12 @@ pub enum FolderError {
     /// The memory file was replaced by something else. It is left as it is.
     #[error("session-memory.md has none of the headings of a memory: correct it, or delete it")]
     Unreadable,
+    /// The folder has the files of another session, which are left as they are.
+    #[error("the folder has the files of session {session}: choose another folder")]
+    OtherSession {
+        /// Id of the other session.
+        session: String,
+    },
 }
 
 impl Folder {
@@ -131,6 +140,7 @@ impl Folder {
         counts: Counts,
     ) -> Result<(), FolderError> {
         files::create_folder(&self.path)?;
+        self.claim(id)?;
         let known = self.state().transcript.clone();
         // A failure leaves the end unknown: it is then read from the file.
         self.state().transcript = None;
@@ -146,6 +156,37 @@ impl Folder {
                 state.epoch = Some(counts.epoch);
             }
         }
+        Ok(())
+    }
+
+    /// Id of the session whose files are in the folder, if there are any and say so.
+    ///
+    /// # Errors
+    /// If the files cannot be read.
+    pub fn owner(&self) -> io::Result<Option<String>> {
+        let mut state = self.state();
+        let session = &self.base(&mut state)?.session;
+        Ok((!session.is_empty()).then(|| session.clone()))
+    }
+
+    /// Marks the folder as that of this session.
+    fn claim(&self, id: &SessionId) -> Result<(), FolderError> {
+        let mut state = self.state();
+        let base = self.base(&mut state)?;
+        if base.session == id.as_str() {
+            return Ok(());
+        }
+        if !base.session.is_empty() {
+            return Err(FolderError::OtherSession {
+                session: base.session.clone(),
+            });
+        }
+        let base = Base {
+            session: id.as_str().to_owned(),
+            ..base.clone()
+        };
+        self.write_base(&base)?;
+        state.base = Some(base);
         Ok(())
     }
 
@@ -216,16 +257,14 @@ impl Folder {
         Some(Stamp(metadata.modified().ok(), metadata.len()))
     }
 
-    fn base(&self, state: &mut State) -> io::Result<Base> {
-        if let Some(base) = &state.base {
-            return Ok(base.clone());
-        }
-        let json = files::read(&self.path.join(BASE))?;
-        let base: Base = json
-            .and_then(|json| serde_json::from_str(&json).ok())
-            .unwrap_or_default();
-        state.base = Some(base.clone());
-        Ok(base)
+    fn base<'s>(&self, state: &'s mut State) -> io::Result<&'s Base> {
+        let base = match state.base.take() {
+            Some(base) => base,
+            None => files::read(&self.path.join(BASE))?
+                .and_then(|json| serde_json::from_str(&json).ok())
+                .unwrap_or_default(),
+        };
+        Ok(state.base.insert(base))
     }
 
     /// Writes the memory, unless the file has changes that this memory does not have. Says whether it is done with this
@@ -233,9 +272,10 @@ impl Folder {
     fn write_memory(&self, state: &mut State, row: Option<&MemoryRow>) -> io::Result<bool> {
         let path = self.path.join(MEMORY);
         let text = row.map_or("", |row| &row.markdown);
-        let base = self.base(state)?;
         let is_fresh = self.stamp().is_some_and(Stamp::is_fresh);
         let present = files::read_bytes(&path)?;
+        let base = self.base(state)?;
+        let session = base.session.clone();
         let contents = match &present {
             Some(present) => base.contents(present, is_fresh),
             None => Contents::Unchanged,
@@ -258,6 +298,7 @@ impl Folder {
             }
         }
         let mut base = Base {
+            session,
             text: text.to_owned(),
             replaced: present.clone().unwrap_or_default(),
             memory: row.map(|row| row.json.clone()).unwrap_or_default(),

@@ -1,5 +1,6 @@
 //! A chat's session: started with the first message, resumed, forked.
 
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use throughline::agent::builtin::Root;
 use throughline::agent::{Agent, AgentBuilder, AllowAll, Tools};
 use throughline::engine::{BuildKind, EngineEvent};
+use throughline::folder::Folder;
 use throughline::futures::{FutureExt, Stream, StreamExt};
 use throughline::store::{SessionId, SessionInfo, Store};
 use throughline::transcript::body::read_message;
@@ -66,6 +68,10 @@ impl<'a> Talk<'a> {
         is_unattended: bool,
     ) -> Result<Self, Failure> {
         let known = known(arguments, store.as_ref()).await?;
+        if let Some(folder) = &arguments.folder {
+            let id = known.as_ref().map(|known| known.id.as_str());
+            refuse_folder_of_another(folder, id)?;
+        }
         let mut wanted = arguments.wanted.clone();
         let mut other_model = None;
         if let Some(known) = &known {
@@ -418,6 +424,24 @@ impl<'a> Talk<'a> {
                 .map_err(|error| Failure::new(Kind::Arguments, error.to_string()))?;
         }
         Ok(tools)
+    }
+}
+
+/// Refuses a folder with the files of a session that is not the one resumed: the files of both would be mixed.
+fn refuse_folder_of_another(path: &Path, resumed: Option<&str>) -> Result<(), Failure> {
+    let owner = Folder::new(path).owner().map_err(|error| {
+        Failure::new(Kind::Input, format!("{}: {error}", path.display()))
+            .hint("choose another --folder")
+    })?;
+    match owner {
+        Some(owner) if Some(owner.as_str()) != resumed => Err(Failure::new(
+            Kind::Arguments,
+            format!("{} has the files of session {owner}", path.display()),
+        )
+        .hint(format!(
+            "resume that session with --resume {owner}, or choose another --folder"
+        ))),
+        _ => Ok(()),
     }
 }
 

@@ -255,6 +255,26 @@ fn the_configured_tools_are_offered_in_the_configured_folder() {
 }
 
 #[test]
+fn a_folder_belongs_to_one_session() {
+    let user = User::new();
+    let folder = user.path("notes");
+    let folder = folder.to_str().unwrap();
+    let flags = ["--model", "simulated", "--folder", folder, "--print"];
+    user.chat(&with(&flags, &["The first ferry leaves at six."]), "");
+    let mut arguments = vec!["chat"];
+    arguments.extend(flags);
+    arguments.push("Something else.");
+    let refused = user.run(&arguments);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        stderr(&refused).contains("has the files of session"),
+        "{}",
+        stderr(&refused)
+    );
+    user.chat(&with(&flags, &["And then?", "--continue"]), "");
+}
+
+#[test]
 fn the_configured_thinking_and_colours_are_what_is_shown() {
     let thought = json!({"type": "thinking", "thinking": "They want a number."});
     let provider = Canned::start(vec![Said::Blocks(vec![

@@ -897,3 +897,27 @@ async fn a_folder_that_cannot_be_written_does_not_stop_a_session() {
     let transcript = fs::read_to_string(path.join("transcript.jsonl")).unwrap();
     assert_eq!(transcript.lines().count(), 6);
 }
+
+#[tokio::test(start_paused = true)]
+async fn two_sessions_do_not_share_a_folder() {
+    let place = tempfile::tempdir().unwrap();
+    let world = crate::world::World::new(throughline_simulator::Options::new(3).without_latency());
+    let session = world.session().folder(place.path()).start().await.unwrap();
+    session.ask("The first ferry leaves at six.").await.unwrap();
+    session.compact(None).await.unwrap();
+    session.ask("And then?").await.unwrap();
+    let id = session.id().to_string();
+    session.close().await.unwrap();
+    let files = || {
+        ["transcript.jsonl", "session-memory.md"]
+            .map(|name| fs::read_to_string(place.path().join(name)).ok())
+    };
+    let before = files();
+    let folder = throughline::folder::Folder::new(place.path());
+    assert_eq!(folder.owner().unwrap(), Some(id));
+
+    let other = world.session().folder(place.path()).start().await.unwrap();
+    other.ask("Something else.").await.unwrap();
+    other.close().await.unwrap();
+    assert_eq!(files(), before);
+}
