@@ -359,10 +359,6 @@ impl MemoryMaker<'_> {
         };
         let compacted = compact(covered, &options).map_err(|error| match error {
             CompactError::Empty => Failure::new(Kind::NothingToDo, error.to_string()),
-            CompactError::TooSmall { needed, .. } => {
-                Failure::new(Kind::Arguments, error.to_string())
-                    .hint(format!("use --budget {needed} or more"))
-            }
             _ => Failure::new(Kind::Bug, error.to_string()),
         })?;
         if compacted.prior_fits == Some(false)

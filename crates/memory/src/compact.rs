@@ -20,9 +20,8 @@ use std::borrow::Cow;
 use throughline_transcript::digest::{Chain, message_digest};
 use throughline_transcript::message::Message;
 
-use crate::cues::supersedes;
-use crate::document::{Entry, Item, Memory, Origin, Status};
-use crate::extract::{Extractor, Limit};
+use crate::document::Memory;
+use crate::extract::{Extractor, Limit, excerpt, takes_the_place};
 use crate::redact::Redactor;
 use crate::render::{markdown, object, restoring};
 use crate::update::merge_linked;
@@ -45,7 +44,7 @@ pub enum Form {
 
 /// How a memory is made.
 pub struct Options<'a> {
-    /// Tokens that the rendering may have, a hard cap.
+    /// Tokens that the rendering may have, a hard cap unless it is below the smallest useful memory: one item.
     pub tokens: usize,
     /// Counts tokens.
     pub count: &'a dyn Fn(&str) -> usize,
@@ -83,7 +82,7 @@ impl<'a> Options<'a> {
 pub struct RenderedMemory {
     /// The memory.
     pub memory: Memory,
-    /// Its rendering, in at most the wanted tokens.
+    /// Its rendering, in at most the wanted tokens if a memory of one item fits them.
     pub text: String,
     /// Tokens of the rendering.
     pub tokens: usize,
@@ -98,20 +97,12 @@ pub enum CompactError {
     /// There is nothing to remember.
     #[error("the conversation has no messages")]
     Empty,
-    /// Not even the frame of the document fits.
-    #[error("{tokens} tokens are too few for a memory; the smallest has {needed}")]
-    TooSmall {
-        /// What was asked for.
-        tokens: usize,
-        /// What the empty document takes.
-        needed: usize,
-    },
 }
 
 /// Makes a memory of `messages`.
 ///
 /// # Errors
-/// If there are no messages, or the cap is below what an empty document takes.
+/// If there are no messages.
 pub fn compact(
     messages: &[Message],
     options: &Options<'_>,
@@ -130,7 +121,7 @@ pub fn compact(
     let mut compaction = match covered {
         Some(covered) => build(chain, covered, &messages[covered.len()..], options),
         None => build(Chain::new(), &[], messages, options),
-    }?;
+    };
     compaction.prior_fits = options.prior.map(|_| covered.is_some());
     Ok(compaction)
 }
@@ -139,7 +130,7 @@ pub fn compact(
 /// covers, and `chain` is the digest of the messages before them. The covered messages are not needed.
 ///
 /// # Errors
-/// If there are no messages and no prior memory, or the cap is below what an empty document takes.
+/// If there are no messages and no prior memory.
 pub fn compact_after(
     chain: Chain,
     fresh: &[Message],
@@ -148,7 +139,7 @@ pub fn compact_after(
     if fresh.is_empty() && options.prior.is_none() {
         return Err(CompactError::Empty);
     }
-    let mut compaction = build(chain, &[], fresh, options)?;
+    let mut compaction = build(chain, &[], fresh, options);
     compaction.prior_fits = options.prior.map(|_| true);
     Ok(compaction)
 }
@@ -160,7 +151,7 @@ fn build(
     covered: &[Message],
     fresh: &[Message],
     options: &Options<'_>,
-) -> Result<RenderedMemory, CompactError> {
+) -> RenderedMemory {
     let mut extractor = Extractor::new();
     if let Some(redactor) = options.redactor {
         extractor = extractor.with_redactor(redactor);
@@ -179,11 +170,10 @@ fn build(
     for message in fresh {
         extractor.push(message);
     }
-    fit(
-        &extractor,
-        prior.map(|prior| answered(prior, &extractor)).as_ref(),
-        options,
-    )
+    if let Some(prior) = &mut prior {
+        extractor.note_answers(prior);
+    }
+    fit(&extractor, prior.as_ref(), options)
 }
 
 /// A prior memory may have been made without taking secrets out, or by hand.
@@ -203,14 +193,9 @@ fn redact(prior: &mut Memory, redactor: &Redactor) {
 ///
 /// The extractor packs for the Markdown rendering; other forms take more room. Packing again with a smaller budget keeps
 /// more than leaving items out of the packed memory: shares and passages follow the budget.
-fn fit(
-    extractor: &Extractor<'_>,
-    prior: Option<&Memory>,
-    options: &Options<'_>,
-) -> Result<RenderedMemory, CompactError> {
+fn fit(extractor: &Extractor<'_>, prior: Option<&Memory>, options: &Options<'_>) -> RenderedMemory {
     const TRIES_MAX: usize = 12;
     let mut budget = options.tokens;
-    let mut smallest = usize::MAX;
     for _ in 0..TRIES_MAX {
         let limit = Limit {
             tokens: budget,
@@ -222,60 +207,56 @@ fn fit(
             memory = merge_linked(prior, memory, &takes_the_place);
             memory = crate::update::fit(memory, budget, options.count).memory;
         }
-        let text = options.form.render(&memory);
-        let tokens = (options.count)(&text);
-        if tokens <= options.tokens {
-            return Ok(RenderedMemory {
-                memory,
-                text,
-                tokens,
-                prior_fits: None,
-            });
+        if memory.items.is_empty() {
+            break;
         }
-        smallest = smallest.min(tokens);
+        let made = render(memory, options);
+        if made.tokens <= options.tokens {
+            return made;
+        }
         if budget == 0 {
             break;
         }
-        budget = (budget * options.tokens / tokens * 98 / 100).min(budget - 1);
+        budget = (budget * options.tokens / made.tokens * 98 / 100).min(budget - 1);
     }
-    Err(CompactError::TooSmall {
-        tokens: options.tokens,
-        needed: smallest,
-    })
+    smallest(extractor, prior, options)
 }
 
-/// The prior memory, with what the new messages have answered: the latest request that was open, and the model's
-/// questions, once the person has spoken.
-fn answered(mut prior: Memory, extractor: &Extractor<'_>) -> Memory {
-    let version = prior.version.saturating_add(1);
-    if extractor.has_heard() {
-        for item in &mut prior.items {
-            let is_question = matches!(item.entry, Entry::OpenQuestion { .. });
-            if is_question && item.origin == Origin::Assistant && item.status == Status::Active {
-                item.status = Status::Resolved;
-                item.touched = version;
-            }
-        }
+/// The smallest memory that is of use: one item, cut short.
+fn smallest(
+    extractor: &Extractor<'_>,
+    prior: Option<&Memory>,
+    options: &Options<'_>,
+) -> RenderedMemory {
+    const TOKENS: usize = 300;
+    const CHARACTERS: usize = 120;
+    let mut memory = extractor.memory(&Limit {
+        tokens: TOKENS,
+        count: options.count,
+        focus: options.focus,
+    });
+    if let Some(prior) = prior {
+        memory = merge_linked(prior, memory, &takes_the_place);
     }
-    let latest = prior
+    let mut memory = crate::update::weightiest(memory);
+    for text in memory
         .items
         .iter_mut()
-        .rev()
-        .find(|item| matches!(item.entry, Entry::Task { .. }) && item.status == Status::Active);
-    if let Some(item) = latest
-        && let Some((said, status)) = extractor.answer_to_earlier()
-        && let Entry::Task { answer, .. } = &mut item.entry
+        .flat_map(|item| item.entry.texts_mut())
     {
-        *answer = Some(said);
-        item.status = status;
-        item.touched = version;
+        *text = excerpt(text, CHARACTERS);
     }
-    prior
+    render(memory, options)
 }
 
-fn takes_the_place(earlier: &Item, later: &Item) -> bool {
-    const SURE: u8 = 80;
-    supersedes(earlier.entry.text(), later.entry.text()).is_some_and(|sure| sure >= SURE)
+fn render(memory: Memory, options: &Options<'_>) -> RenderedMemory {
+    let text = options.form.render(&memory);
+    RenderedMemory {
+        tokens: (options.count)(&text),
+        memory,
+        text,
+        prior_fits: None,
+    }
 }
 
 impl Form {

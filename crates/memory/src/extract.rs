@@ -9,6 +9,7 @@
 mod answers;
 mod antecedent;
 mod calls;
+mod earlier;
 mod excerpt;
 pub mod identifiers;
 mod names;
@@ -26,14 +27,16 @@ use throughline_transcript::json::Text;
 use throughline_transcript::message::{Author, Block, Content, Message, Role, ToolCall};
 
 use crate::cues::{self, Outcome, OutputKind, StatementKind};
-use crate::document::Memory;
+use crate::document::{Item, Memory};
 use crate::redact::Redactor;
 
 use answers::Waiting;
 use calls::OpenCalls;
+pub(crate) use excerpt::excerpt;
 use names::{Class, Names};
 pub use pack::Limit;
 use pack::Preparation;
+pub(crate) use pack::takes_the_place;
 use person::{Request, Rule};
 use tools::{FileUse, PlanStep};
 
@@ -91,6 +94,8 @@ pub struct Extractor<'r> {
     last_call: Option<String>,
     has_tools: bool,
     waiting: Waiting,
+    /// What earlier memories and summaries in the transcript say.
+    earlier: Vec<Item>,
     /// Whether the model has answered and called nothing since the person spoke.
     is_waiting: bool,
     buffer: String,
@@ -205,6 +210,7 @@ impl Extractor<'_> {
             last_call: None,
             has_tools: false,
             waiting: Waiting::default(),
+            earlier: Vec::new(),
             is_waiting: false,
             buffer: String::new(),
         }
@@ -270,8 +276,15 @@ impl<'r> Extractor<'r> {
                 (Role::Assistant, Author::Role | Author::Client) => {
                     self.assistant_text(message, text);
                 }
-                (Role::User | Role::Assistant | Role::System | Role::Tool, _) => {}
+                (Role::User | Role::Assistant, Author::Compaction) => {
+                    self.compaction(message, text);
+                }
+                (Role::System, _) => {
+                    self.without_memories(message, &text.decode());
+                }
+                (Role::User, Author::Client) | (Role::Tool, _) => {}
             },
+            Content::Compaction(Some(text)) => self.compaction(message, text),
             Content::ToolCall(call) => self.tool_call(message, call),
             Content::ToolResult(result) => self.tool_result(message, result),
             _ => {}

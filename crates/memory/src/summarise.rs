@@ -52,6 +52,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use crate::document::{Entry, Origin, Status};
+
 mod answer;
 mod ask;
 mod forms;
@@ -76,6 +78,32 @@ pub use outcome::{Finding, Flaw, Gap, JobOutcome, Maker};
 pub use prompts::{Name, PROMPT_BYTES_MAX, PromptError, Prompts};
 pub use reason::{FailureClass, Fault, ModelSlot, Reason};
 pub use source::Source;
+
+/// The items of a memory in Markdown, with whose words they are as far as the form tells. What no longer holds is left
+/// out.
+pub(crate) fn read_items(text: &str) -> Vec<(Entry, Origin, Status)> {
+    let Ok(AnswerContent::Whole(items)) = parse::parse(text, AnswerForm::Markdown) else {
+        return Vec::new();
+    };
+    items
+        .into_iter()
+        .map(|item| {
+            let is_models = item
+                .line
+                .as_deref()
+                .is_some_and(|line| line.starts_with("[assistant] "));
+            let origin = match item.entry {
+                Entry::Task { .. } | Entry::Correction { .. } if !is_models => Origin::User,
+                // Words of tools are data: what the form does not tell apart is theirs.
+                Entry::ToolResult { .. } | Entry::Reference { .. } | Entry::Error { .. } => {
+                    Origin::Tool
+                }
+                _ => Origin::Assistant,
+            };
+            (item.entry, origin, item.status)
+        })
+        .collect()
+}
 
 #[cfg(test)]
 mod tests;

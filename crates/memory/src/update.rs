@@ -9,6 +9,7 @@ mod fit;
 mod merge;
 
 pub use edit::{DroppedItem, Edit, EditResult, Refusal, RefusedEdit, apply};
+pub(crate) use fit::weightiest;
 pub use fit::{FittedMemory, fit};
 pub use merge::{merge, merge_linked};
 

@@ -12,5 +12,6 @@ mod memory {
     mod languages;
     mod limits;
     mod requests;
+    mod summaries;
     mod updates;
 }

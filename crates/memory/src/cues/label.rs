@@ -69,6 +69,12 @@ const LABELS: &[&str] = &[
 /// Words of a label.
 const WORDS_MAX: usize = 3;
 
+/// Whether a text begins with a label.
+#[must_use]
+pub(crate) fn is_labelled(text: &str) -> bool {
+    label_end(text) > 0
+}
+
 /// Where the statement behind a label begins, in bytes; 0 without a label.
 pub(super) fn label_end(text: &str) -> usize {
     const BYTES_MAX: usize = 48;

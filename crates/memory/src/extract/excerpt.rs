@@ -37,7 +37,7 @@ pub(super) fn part(text: &str, characters: usize, part: Part) -> String {
 }
 
 /// The start of a text, at most `characters` long.
-pub(super) fn excerpt(text: &str, characters: usize) -> String {
+pub(crate) fn excerpt(text: &str, characters: usize) -> String {
     part(text, characters, Part::Head)
 }
 

@@ -20,6 +20,7 @@ use crate::document::{
     Cover, Entry, Item, Memory, Origin, Provenance, RequestKind, Section, Status,
 };
 use crate::render::markdown;
+use crate::update::merge_linked;
 use crate::verify::RELATIVE_TO;
 
 use passages::Groups;
@@ -44,11 +45,65 @@ pub struct Limit<'a> {
 /// Number of words of a focus text that are searched for.
 const FOCUS_WORDS_MAX: usize = 24;
 
+/// Whether what an item says takes the place of what an earlier one says: of every sentence of it, or the rest would be
+/// lost with it.
+pub(crate) fn takes_the_place(earlier: &Item, later: &Item) -> bool {
+    const SURE: u8 = 80;
+    let is_sure =
+        |old: &str, new: &str| cues::supersedes(old, new).is_some_and(|sure| sure >= SURE);
+    let (earlier, later) = (earlier.entry.text(), later.entry.text());
+    let sentences = cues::sentences(earlier);
+    match sentences.as_slice() {
+        [] | [_] => is_sure(earlier, later),
+        sentences => {
+            let new = cues::sentences(later);
+            sentences.iter().all(|old| {
+                new.iter()
+                    .any(|new| is_sure(&earlier[old.clone()], &later[new.clone()]))
+            })
+        }
+    }
+}
+
 impl Extractor<'_> {
     /// The memory of everything read so far, in at most `limit` tokens of Markdown.
     #[must_use]
     pub fn memory(&self, limit: &Limit<'_>) -> Memory {
-        Packer::new(self, limit).run()
+        let memory = Packer::new(self, limit).run();
+        let Some(mut earlier) = self.earlier_memory() else {
+            return memory;
+        };
+        self.note_answers(&mut earlier);
+        let merged = merge_linked(&earlier, memory, &takes_the_place);
+        crate::update::fit(merged, limit.tokens, limit.count).memory
+    }
+
+    /// Notes in a memory of earlier messages what these have answered: the latest request that was open, and the
+    /// model's questions, once the person has spoken.
+    pub(crate) fn note_answers(&self, memory: &mut Memory) {
+        let version = memory.version.saturating_add(1);
+        if self.has_heard() {
+            for item in &mut memory.items {
+                let is_question = matches!(item.entry, Entry::OpenQuestion { .. });
+                if is_question && item.origin == Origin::Assistant && item.status == Status::Active
+                {
+                    item.status = Status::Resolved;
+                    item.touched = version;
+                }
+            }
+        }
+        let latest =
+            memory.items.iter_mut().rev().find(|item| {
+                matches!(item.entry, Entry::Task { .. }) && item.status == Status::Active
+            });
+        if let Some(item) = latest
+            && let Some((said, status)) = self.answer_to_earlier()
+            && let Entry::Task { answer, .. } = &mut item.entry
+        {
+            *answer = Some(said);
+            item.status = status;
+            item.touched = version;
+        }
     }
 }
 

@@ -10,7 +10,6 @@ use super::names::Class;
 use super::{Extractor, Remark, fold, keep};
 use crate::cues::{self, Circumstances, Claim, Cue, Cues, Sentence, Voice};
 use crate::notes;
-use crate::render::restoring;
 
 /// Where tools are used, a message up to this size is kept whole in the ledger; bytes.
 const SHORT_BYTES_MAX: usize = 240;
@@ -76,7 +75,7 @@ impl Extractor<'_> {
             return;
         }
         self.last_call = None;
-        let without = restoring::without_blocks(&own);
+        let without = self.without_memories(message, &own);
         let words = notes::without_notes(&without);
         if words.trim().is_empty() {
             // A report that the person stopped something says that, and nothing else.

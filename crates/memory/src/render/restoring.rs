@@ -17,6 +17,9 @@ use crate::document::Memory;
 /// The mark that ends a block, with its newline.
 pub const CLOSING: &str = "</session_memory>\n";
 
+/// How a block begins.
+const OPENING: &str = "<session_memory ";
+
 /// Where the block goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -107,11 +110,24 @@ pub fn opening(memory: &Memory, place: Place) -> String {
     opening
 }
 
+/// What is inside the blocks of a text, in order. Linear in the text.
+pub(crate) fn blocks(text: &str) -> Vec<&str> {
+    let closing = CLOSING.trim_end();
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(OPENING)
+        && let Some(length) = rest[start..].find(closing)
+    {
+        found.push(&rest[start..start + length]);
+        rest = &rest[start + length + closing.len()..];
+    }
+    found
+}
+
 /// The text without the blocks in it, so that a memory made from a conversation that was restored does not hold the
 /// earlier memory as if a participant had said it. A block that does not end is left in place. Linear in the text.
 #[must_use]
 pub fn without_blocks(text: &str) -> Cow<'_, str> {
-    const OPENING: &str = "<session_memory ";
     let closing = CLOSING.trim_end();
     let mut rest = text;
     let mut without = String::new();

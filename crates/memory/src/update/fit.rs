@@ -107,6 +107,20 @@ pub fn fit(memory: Memory, limit: usize, cost: &dyn Fn(&str) -> usize) -> Fitted
     }
 }
 
+/// The memory with one item: an open request, or else the one that weighs most.
+pub(crate) fn weightiest(mut memory: Memory) -> Memory {
+    let open = memory
+        .items
+        .iter()
+        .rposition(|item| item.entry.section() == Section::Task && item.status == Status::Active);
+    let first = open.or_else(|| by_weight(&memory.items).first().copied());
+    memory.items = first
+        .map(|index| memory.items.swap_remove(index))
+        .into_iter()
+        .collect();
+    memory
+}
+
 /// Indices of the items, the weightiest first.
 fn by_weight(items: &[Item]) -> Vec<usize> {
     let mut newest_first: Vec<usize> = (0..items.len()).collect();

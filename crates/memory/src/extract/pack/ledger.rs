@@ -24,7 +24,7 @@ impl Packer<'_> {
     /// Adds the entries of the ledger that hold, or those that no longer do.
     ///
     /// Where tools are used, a short message is quoted whole: there most messages are instructions for the work, and
-    /// the words around a rule belong to it. In a chat it is quoted whole where all of it is rules.
+    /// the words around a rule belong to it. In a chat it is quoted whole where a label holds it together.
     pub(super) fn ledger(&mut self, holds: Holds) {
         let mut share = match holds {
             Holds::Yes if self.is_small() => self.left,
@@ -112,7 +112,7 @@ impl Packer<'_> {
         let is_whole = request.is_short
             && holds
             && if self.is_chat() {
-                request.is_all_rules
+                request.is_all_rules && cues::is_labelled(&request.text)
             } else {
                 // The first message is quoted among the requests in any case: it is the goal. So is the open one.
                 rule.request > 0 && !self.is_open_latest(rule.request)
