@@ -12,6 +12,7 @@ mod claude_ai;
 mod claude_code;
 mod cline;
 mod codex;
+mod codex_exec;
 mod copilot_cli;
 mod crush;
 mod cursor;
@@ -87,6 +88,7 @@ pub static ALL: &[&dyn Format] = &[
     &claude_code::ClaudeCode,
     &cline::Cline,
     &codex::Codex,
+    &codex_exec::CodexExec,
     &gemini::Gemini,
     &opencode::OpenCode,
     &pi::Pi,

@@ -1,12 +1,14 @@
 //! Codex CLI rollouts: JSONL with a record of everything that the client did.
 //!
 //! Messages, calls and results are `response_item` lines. `event_msg` lines repeat them for the user interface; only
-//! token counts and rollbacks are taken from them (and the messages, in a file that has no items at all). A
-//! `compacted` line replaces for the model what was before; here the originals stay and a mark says where it was.
+//! token counts, rollbacks and the files of a patch are taken from them (and the messages, in a file that has no items
+//! at all). A `compacted` line replaces for the model what was before; here the originals stay and a mark says where it
+//! was. A file may continue another one, which has the messages before it: then a note names that.
 
 mod item;
+mod patch;
 
-use throughline_transcript::conversation::{CompactionMark, Conversation};
+use throughline_transcript::conversation::{CompactionMark, Conversation, Problem};
 use throughline_transcript::json::tape::View;
 use throughline_transcript::message::{Author, Block, Content, Message, Role};
 use throughline_transcript::usage::Usage;
@@ -83,6 +85,9 @@ struct Rollout {
     is_response_open: bool,
     /// Messages from events, for files without items.
     events: Vec<Message>,
+    /// Messages from the events of newer versions, which write both kinds.
+    completed: Vec<Message>,
+    patches: patch::Patches,
     has_items: bool,
     rolled_back: usize,
     /// Indices of the messages that begin a turn.
@@ -137,6 +142,24 @@ impl Rollout {
         let text = |key| head.string_field(key).map(|text| text.into_owned());
         self.conversation.id = text("id").unwrap_or_default();
         self.conversation.cwd = text("cwd");
+        self.conversation.parent_id = head
+            .field("source")
+            .and_then(|source| source.field("subagent")?.field("thread_spawn"))
+            .and_then(|spawn| Some(spawn.string_field("parent_thread_id")?.into_owned()));
+        if let Some(base) = head.field("history_base").filter(|base| !base.is_null()) {
+            let id = ["thread_id", "id", "rollout_id"]
+                .iter()
+                .find_map(|key| base.string_field(key))
+                .or_else(|| base.decode())
+                .unwrap_or_default();
+            self.conversation.problems.push(Problem {
+                code: "earlier-history",
+                message: 0,
+                text: format!(
+                    "the file continues the rollout {id:?}; the messages before this one are in that file"
+                ),
+            });
+        }
         let instructions = head
             .field("base_instructions")
             .and_then(|instructions| instructions.field("text"))
@@ -207,6 +230,12 @@ impl Rollout {
                     response.usage = Some(usage);
                 }
             }
+            "item_completed" => {
+                let found = event.field("item").and_then(completed_item);
+                self.completed
+                    .extend(found.map(|message| place.put(message)));
+            }
+            "patch_apply_end" => self.patches.note(event, self.conversation.messages.len()),
             "thread_rolled_back" => {
                 let turns = event.field("num_turns").and_then(View::as_u64).unwrap_or(0);
                 self.roll_back(turns);
@@ -269,12 +298,30 @@ impl Rollout {
 
     fn into_conversation(self) -> Conversation {
         let mut conversation = self.conversation;
-        if !self.has_items {
+        if self.has_items {
+            self.patches.complete(&mut conversation.messages);
+        } else if self.events.is_empty() {
+            conversation.messages = self.completed;
+        } else {
             conversation.messages = self.events;
         }
         note_left_out(&mut conversation, self.rolled_back, "rolled back");
         conversation
     }
+}
+
+/// What the person or the model said, as an event has it.
+fn completed_item(item: View<'_>) -> Option<Message> {
+    let role = match item.string_field("type")?.as_ref() {
+        "UserMessage" => Role::User,
+        "AgentMessage" => Role::Assistant,
+        _ => return None,
+    };
+    let texts = item.field("content")?.elements();
+    let blocks: Vec<Block> = texts
+        .filter_map(|part| Some(Block::text(part.field("text")?.as_text()?)))
+        .collect();
+    (!blocks.is_empty()).then(|| Message::new(role, blocks))
 }
 
 /// Input counts include what was read from the cache, output counts include reasoning.

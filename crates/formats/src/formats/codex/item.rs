@@ -167,7 +167,10 @@ fn part(value: View<'_>) -> Block {
 /// A picture: its address, or `data:image/png;base64,...`.
 fn picture(value: View<'_>) -> Media {
     let Some(url) = value.field("image_url").and_then(View::decode) else {
-        return Media::default();
+        return Media {
+            name: value.field("file_id").and_then(View::to_bytestring),
+            ..Media::default()
+        };
     };
     match url
         .strip_prefix("data:")
@@ -224,6 +227,18 @@ fn result(call_id: ByteString, output: Option<View<'_>>) -> ToolResult {
         return result;
     }
     result.content = content(output);
+    if let [
+        Block {
+            content: Content::Text(head),
+            ..
+        },
+        _,
+        ..,
+    ] = result.content.as_slice()
+        && head.prefix(13).as_ref() == "Script failed"
+    {
+        result.is_error = Some(true);
+    }
     if let [
         Block {
             content: Content::Text(text),

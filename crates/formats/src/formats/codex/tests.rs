@@ -328,3 +328,81 @@ fn custom_calls_are_converted_with_their_outputs() {
         );
     }
 }
+
+#[test]
+fn a_file_that_continues_another_says_so() {
+    let conversation = only(&[
+        line(
+            "session_meta",
+            r#"{"id":"s2","cwd":"/w","history_mode":"paginated","history_base":{"thread_id":"s1","end_ordinal_exclusive":5}}"#,
+        ),
+        said("user", "go"),
+    ]);
+    let problem = &conversation.problems[0];
+    assert_eq!(problem.code, "earlier-history");
+    assert!(problem.text.contains("\"s1\""), "{}", problem.text);
+    let whole = only(&[
+        line("session_meta", r#"{"id":"s2","history_base":null}"#),
+        said("user", "go"),
+    ]);
+    assert!(whole.problems.is_empty());
+}
+
+#[test]
+fn events_of_newer_versions_count_where_there_is_nothing_else() {
+    let completed = |kind: &str, text: &str| {
+        line(
+            "event_msg",
+            &format!(
+                r#"{{"type":"item_completed","item":{{"type":"{kind}","id":"i","content":[{{"type":"Text","text":"{text}"}}]}}}}"#
+            ),
+        )
+    };
+    check(
+        &[
+            completed("UserMessage", "go"),
+            completed("AgentMessage", "done"),
+        ],
+        &["user: go", "model: done"],
+    );
+    check(
+        &[said("user", "go"), completed("UserMessage", "go")],
+        &["user: go"],
+    );
+}
+
+#[test]
+fn results_name_the_files_of_computed_patches() {
+    let call = line(
+        "response_item",
+        r#"{"type":"custom_tool_call","call_id":"c1","name":"exec","input":"tools.apply_patch(build())"}"#,
+    );
+    let output = line(
+        "response_item",
+        r#"{"type":"custom_tool_call_output","call_id":"c1","output":[{"type":"input_text","text":"Script completed\n"},{"type":"input_text","text":"ok"}]}"#,
+    );
+    let event = |id: &str, success: bool| {
+        line(
+            "event_msg",
+            &format!(
+                r#"{{"type":"patch_apply_end","call_id":"{id}","success":{success},"changes":{{"/w/quay.c":{{"type":"update","move_path":null}},"/w/new.c":{{"type":"add"}}}}}}"#
+            ),
+        )
+    };
+    let named = "tool: result c1 Script completed\n + ok + Success. Updated the following files:\nM /w/quay.c\nA /w/new.c";
+    let bare = "tool: result c1 Script completed\n + ok";
+    for (event, is_first, expected) in [
+        (event("c1", true), true, named),
+        (event("c1", true), false, named),
+        (event("nested-1", true), true, named),
+        (event("c1", false), true, bare),
+    ] {
+        let mut lines = vec![said("user", "go"), call.clone()];
+        lines.extend(if is_first {
+            [event, output.clone()]
+        } else {
+            [output.clone(), event]
+        });
+        check(&lines, &["user: go", "model: call c1 exec", expected]);
+    }
+}
