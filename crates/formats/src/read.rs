@@ -8,10 +8,14 @@
 //! assert_eq!(read(&source, None), Err(ReadError::Empty));
 //! ```
 
+use bytestring::ByteString;
 use throughline_transcript::message::{Content, Message, Role};
 
 use crate::formats::{self, Format, Probe};
-use crate::source::{ReadError, Source, SourceText};
+use crate::source::{ReadError, Source, SourceText, add_skipped};
+
+/// How much text there may be before a document, bytes.
+const PREAMBLE_BYTES_MAX: usize = 1024;
 
 /// Reads all conversations of `source`.
 ///
@@ -27,7 +31,7 @@ pub fn read(source: &SourceText, from: Option<&str>) -> Result<Source, ReadError
     if source.text.trim_start().is_empty() {
         return Err(ReadError::Empty);
     }
-    let mut result = match from {
+    let found = match from {
         None | Some("auto") => detect(source, formats::ALL),
         Some(name) => match formats::ALL.iter().find(|format| format.name() == name) {
             Some(format) => format.read(source).and_then(with_content),
@@ -36,10 +40,44 @@ pub fn read(source: &SourceText, from: Option<&str>) -> Result<Source, ReadError
                 known: names(formats::ALL),
             }),
         },
-    }?;
+    };
+    let is_unknown = matches!(
+        found,
+        Err(ReadError::UnknownFormat { .. } | ReadError::NotThatFormat { .. })
+    );
+    if is_unknown && let Some(document) = without_preamble(&source.text) {
+        return read(&document, from).or(found);
+    }
+    let mut result = found?;
     result.skipped.extend_from_slice(&source.skipped);
     result.skipped.sort_by_key(|piece| piece.line);
     Ok(result)
+}
+
+/// The JSON document behind a few words that a program printed before it, such as `Exporting session: ses_1`. `None` if
+/// the text begins with the document, or has none near its beginning.
+fn without_preamble(text: &ByteString) -> Option<SourceText> {
+    let head = &text[..text.floor_char_boundary(PREAMBLE_BYTES_MAX)];
+    let start = head
+        .match_indices(['{', '['])
+        .map(|(at, _)| at)
+        .find(|at| {
+            let inside = text[at + 1..].trim_start();
+            if head[*at..].starts_with('{') {
+                inside.starts_with('"')
+            } else {
+                inside.starts_with('{')
+            }
+        })?;
+    if head[..start].trim().is_empty() {
+        return None;
+    }
+    let mut skipped = Vec::new();
+    add_skipped(&mut skipped, 1, start, "text before the document");
+    Some(SourceText {
+        text: text.slice_ref(&text[start..]),
+        skipped,
+    })
 }
 
 fn detect(source: &SourceText, all: &[&dyn Format]) -> Result<Source, ReadError> {

@@ -4,6 +4,10 @@
 //! assistant message is one or several steps; each becomes a message, with the outputs of its tools in a message
 //! behind it. A compaction replaces for the model what was before; here the originals stay and a mark says where it
 //! was. Outputs that were pruned for the model are still there.
+//!
+//! Version 2 writes messages without `info` and `parts`; [`version_2`] reads those.
+
+mod version_2;
 
 use bytestring::ByteString;
 use throughline_transcript::conversation::{CompactionMark, Conversation, Problem};
@@ -26,6 +30,7 @@ const OPAQUE: &[&str] = &[
     "permission",
     "snapshot",
     "source",
+    "structured",
 ];
 
 /// Exports of opencode.
@@ -47,6 +52,8 @@ impl Format for OpenCode {
         let has = |path: &[&str]| glance.has_path(path);
         if has(&["messages", "parts"]) && has(&["messages", "info"]) {
             96
+        } else if has(&["info", "projectID"]) && has(&["messages", "type"]) {
+            90
         } else if has(&["info"]) && (has(&["messages"]) || has(&["info", "projectID"])) {
             80
         } else {
@@ -84,7 +91,7 @@ impl Format for OpenCode {
 /// A message, or a whole session.
 fn is_element(value: View<'_>) -> bool {
     let has = |key| value.field(key).is_some();
-    has("info") && (has("parts") || has("messages"))
+    (has("info") && (has("parts") || has("messages"))) || (has("id") && has("type"))
 }
 
 fn read_session(
@@ -104,7 +111,10 @@ fn read_session(
             parent_id: string("parentID"),
             // The client's own default is no title.
             title: string("title").filter(|title| !title.starts_with("New session - ")),
-            cwd: string("directory"),
+            cwd: string("directory").or_else(|| {
+                let location = info.field("location")?;
+                Some(location.string_field("directory")?.into_owned())
+            }),
             ..Conversation::default()
         },
         trigger: None,
@@ -117,13 +127,18 @@ fn read_session(
     let mut is_reverted = false;
     for message in messages.elements() {
         let line = lines.line(text, message.offset());
-        let Some(info) = message.field("info") else {
-            continue;
+        // In version 2 the message has the fields itself.
+        let (info, is_version_2) = match message.field("info") {
+            Some(info) => (info, false),
+            None if message.field("type").is_some() => (message, true),
+            None => continue,
         };
         // The user took back this message and everything after it.
         is_reverted |= reverted.is_some() && info.string_field("id") == reverted;
         if is_reverted {
             builder.left_out += 1;
+        } else if is_version_2 {
+            version_2::add(&mut builder, message, line);
         } else {
             builder.add(info, message.field("parts"), line);
         }
@@ -142,15 +157,7 @@ struct Builder {
 
 impl Builder {
     fn add(&mut self, info: View<'_>, parts: Option<View<'_>>, line: usize) {
-        let at_ms = info
-            .field("time")
-            .and_then(|time| time.field("created"))
-            .and_then(times::from_milliseconds);
-        let place = Place {
-            line,
-            at_ms,
-            id: info.field("id").and_then(View::to_bytestring),
-        };
+        let place = place(info, line);
         let parts = parts.into_iter().flat_map(View::elements);
         if info.string_field("role").as_deref() == Some("user") {
             self.add_user(parts, &place);
@@ -226,7 +233,10 @@ impl Builder {
         for part in parts {
             match part.string_field("type").as_deref().unwrap_or_default() {
                 "step-start" => self.flush(&mut step, is_summary, place),
-                "step-finish" => step.usage = part.field("tokens").and_then(usage),
+                "step-finish" => {
+                    step.usage = part.field("tokens").and_then(usage);
+                    step.is_last = part.string_field("reason").as_deref() == Some("stop");
+                }
                 "snapshot" | "patch" | "retry" | "compaction" | "agent" => {}
                 _ => step.add(part),
             }
@@ -237,10 +247,16 @@ impl Builder {
     }
 
     fn flush(&mut self, step: &mut Step, is_summary: bool, place: &Place) {
-        let step = std::mem::take(step);
+        let mut step = std::mem::take(step);
         if step.blocks.is_empty() {
             return;
         }
+        // Where the model stops and calls nothing more, its last words follow the results.
+        let is_call = |block: &Block| matches!(block.content, Content::ToolCall(_));
+        let last_words = match step.blocks.iter().rposition(is_call) {
+            Some(last) if step.is_last && step.unanswered == 0 => step.blocks.split_off(last + 1),
+            _ => Vec::new(),
+        };
         let mut message = Message::new(Role::Assistant, step.blocks);
         message.usage = step.usage;
         self.last_usage = step.usage.or(self.last_usage);
@@ -250,6 +266,13 @@ impl Builder {
         self.conversation.messages.push(place.put(message));
         if !step.results.is_empty() {
             let message = Message::new(Role::User, step.results);
+            self.conversation.messages.push(place.put(message));
+        }
+        if !last_words.is_empty() {
+            let mut message = Message::new(Role::Assistant, last_words);
+            if is_summary {
+                message.author = Author::Compaction;
+            }
             self.conversation.messages.push(place.put(message));
         }
         if step.unanswered > 0 {
@@ -268,6 +291,17 @@ impl Builder {
     }
 }
 
+fn place(info: View<'_>, line: usize) -> Place {
+    Place {
+        line,
+        at_ms: info
+            .field("time")
+            .and_then(|time| time.field("created"))
+            .and_then(times::from_milliseconds),
+        id: info.field("id").and_then(View::to_bytestring),
+    }
+}
+
 /// One call of the model.
 #[derive(Default)]
 struct Step {
@@ -276,6 +310,8 @@ struct Step {
     usage: Option<Usage>,
     /// Tools without an outcome.
     unanswered: usize,
+    /// The model stopped here.
+    is_last: bool,
 }
 
 impl Step {
@@ -380,175 +416,4 @@ fn usage(value: View<'_>) -> Option<Usage> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::formats::testing::story;
-
-    fn message(role: &str, id: &str, more: &str, parts: &str) -> String {
-        format!(
-            r#"{{"info":{{"role":"{role}","id":"{id}","time":{{"created":5}}{more}}},"parts":[{parts}]}}"#
-        )
-    }
-
-    fn session(info: &str, messages: &[String]) -> String {
-        format!(
-            r#"{{"info":{{"id":"ses_1","directory":"/w","title":"A title"{info}}},
-"messages":[{}]}}"#,
-            messages.join(",\n")
-        )
-    }
-
-    fn read_text(text: &str) -> Source {
-        OpenCode.read(&SourceText::from_text(text)).unwrap()
-    }
-
-    fn only(info: &str, messages: &[String]) -> Conversation {
-        read_text(&session(info, messages)).conversations.remove(0)
-    }
-
-    fn text(words: &str) -> String {
-        format!(r#"{{"type":"text","text":{words:?}}}"#)
-    }
-
-    #[test]
-    fn steps_with_tools_and_usage() {
-        let tool = |id: &str, state: &str| {
-            format!(r#"{{"type":"tool","tool":"grep","callID":"{id}","state":{{{state}}}}}"#)
-        };
-        let parts = [
-            r#"{"type":"step-start"}"#.to_owned(),
-            r#"{"type":"reasoning","text":"hm"}"#.to_owned(),
-            tool("c1", r#""status":"completed","input":{"a":1},"output":"found","time":{"compacted":9},"attachments":[{"mime":"image/png","url":"data:image/png;base64,AAAA"}]"#),
-            tool("c2", r#""status":"error","input":{},"error":"no file""#),
-            r#"{"type":"step-finish","tokens":{"input":5,"output":6,"reasoning":1,"cache":{"read":7,"write":8}}}"#.to_owned(),
-            r#"{"type":"patch","files":["x"]}"#.to_owned(),
-            r#"{"type":"step-start"}"#.to_owned(),
-            tool("c3", r#""status":"running","input":{}"#),
-        ];
-        let conversation = only(
-            "",
-            &[
-                message("user", "m1", "", &text("go")),
-                message("assistant", "m2", r#","modelID":"m-1""#, &parts.join(",")),
-            ],
-        );
-        assert_eq!(
-            story(&conversation),
-            [
-                "user: go",
-                "model: (hm) + call c1 grep + call c2 grep",
-                "user: result c1 found + image data:image/png;base64,AAAA + failed c2 no file",
-                "model: call c3 grep",
-            ]
-        );
-        let usage = conversation.messages[1].usage.unwrap();
-        assert_eq!((usage.prompt(), usage.output), (20, 7));
-        assert_eq!(conversation.problems[0].code, "missing-tool-result");
-        assert_eq!(
-            (
-                conversation.messages[1].position.line,
-                conversation.messages[1].at_ms
-            ),
-            (3, Some(5))
-        );
-        assert_eq!(conversation.model.as_deref(), Some("m-1"));
-        assert_eq!(
-            (conversation.title.as_deref(), conversation.cwd.as_deref()),
-            (Some("A title"), Some("/w"))
-        );
-    }
-
-    #[test]
-    fn client_additions_are_not_the_users() {
-        let parts = [
-            text("look at @a.rs"),
-            r#"{"type":"text","synthetic":true,"text":"Called the Read tool"}"#.to_owned(),
-            r#"{"type":"text","ignored":true,"text":"shown only"}"#.to_owned(),
-            r#"{"type":"file","mime":"text/plain","filename":"a.rs","url":"file:///w/a.rs"}"#
-                .to_owned(),
-        ];
-        let conversation = only("", &[message("user", "m1", "", &parts.join(","))]);
-        assert_eq!(
-            story(&conversation),
-            [
-                "user: look at @a.rs + document a.rs",
-                "client: Called the Read tool",
-            ]
-        );
-    }
-
-    #[test]
-    fn compactions_keep_earlier_messages() {
-        let conversation = only(
-            "",
-            &[
-                message("user", "m1", "", &text("old")),
-                message("user", "m2", "", r#"{"type":"compaction","auto":true}"#),
-                message("assistant", "m3", r#","summary":true"#, &text("what was")),
-                message("user", "m4", r#","summary":{"diffs":[]}"#, &text("new")),
-            ],
-        );
-        assert_eq!(
-            story(&conversation),
-            ["user: old", "compaction: what was", "user: new"]
-        );
-        assert_eq!(conversation.compactions[0].before_message, 1);
-        assert_eq!(conversation.compactions[0].trigger.as_deref(), Some("auto"));
-    }
-
-    #[test]
-    fn messages_that_were_taken_back_are_left_out() {
-        let conversation = only(
-            r#","revert":{"messageID":"m2"}"#,
-            &[
-                message("user", "m1", "", &text("kept")),
-                message("user", "m2", "", &text("gone")),
-                message("assistant", "m3", "", &text("gone")),
-            ],
-        );
-        assert_eq!(story(&conversation), ["user: kept"]);
-        assert_eq!(conversation.problems[0].code, "rolled-back");
-    }
-
-    #[test]
-    fn several_sessions_in_one_source() {
-        let one = session(
-            r#","parentID":"ses_0""#,
-            &[message("user", "m1", "", &text("one"))],
-        );
-        let two = session("", &[message("user", "m1", "", &text("two"))]);
-        let source = read_text(&format!("[{one},{two}]"));
-        assert_eq!(source.conversations.len(), 2);
-        assert_eq!(source.conversations[0].parent_id.as_deref(), Some("ses_0"));
-        assert_eq!(story(&source.conversations[1]), ["user: two"]);
-    }
-
-    #[test]
-    fn a_broken_message_does_not_hide_those_behind_it() {
-        let messages =
-            ["one", "two", "three"].map(|words| message("user", words, "", &text(words)));
-        let broken = session("", &messages).replace(r#""id":"two","#, r#""id":"tw"#);
-        let source = read_text(&broken);
-        assert_eq!(
-            story(&source.conversations[0]),
-            ["user: one", "user: three"]
-        );
-        assert_eq!(source.conversations[0].messages[1].position.line, 4);
-        assert_eq!(source.skipped[0].line, 3);
-    }
-
-    #[test]
-    fn a_torn_export_is_read_as_far_as_it_goes() {
-        let whole = session(
-            "",
-            &[
-                message("user", "m1", "", &text("one")),
-                message("user", "m2", "", &text("two")),
-            ],
-        );
-        let source = read_text(&whole[..whole.len() - 12]);
-        assert_eq!(story(&source.conversations[0])[0], "user: one");
-        assert_eq!(source.skipped[0].line, 3);
-        assert!(OpenCode.read(&SourceText::from_text("{}")).is_err());
-    }
-}
+mod tests;
