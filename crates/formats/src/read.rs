@@ -17,6 +17,9 @@ use crate::source::{ReadError, Source, SourceText, add_skipped};
 /// How much text there may be before a document, bytes.
 const PREAMBLE_BYTES_MAX: usize = 1024;
 
+/// Formats that hold what the model said and did, and not what it was asked.
+const WITHOUT_PROMPTS: [&str; 1] = ["codex-exec"];
+
 /// Reads all conversations of `source`.
 ///
 /// `from` names a format ([`Format::name`]); without it, or with `auto`, every format is asked how sure it is and the
@@ -123,7 +126,8 @@ fn whole(source: Source) -> Result<Source, ReadError> {
         return Err(misread(&source, &reason));
     }
     let is_users = |message: &Message| message.role == Role::User && has_content(message);
-    if count > 0 && !messages(&source).any(is_users) {
+    let has_prompts = !WITHOUT_PROMPTS.contains(&source.format);
+    if count > 0 && has_prompts && !messages(&source).any(is_users) {
         return Err(misread(&source, "none of its messages is the user's"));
     }
     Ok(source)

@@ -8,6 +8,7 @@
 
 mod answers;
 mod antecedent;
+mod attachments;
 mod calls;
 mod earlier;
 mod excerpt;
@@ -16,6 +17,8 @@ mod names;
 mod pack;
 mod person;
 pub mod rank;
+mod script;
+mod shell;
 mod tools;
 
 use std::borrow::Cow;
@@ -77,6 +80,7 @@ pub struct Extractor<'r> {
     requests: Vec<Request>,
     ledger: Vec<Rule>,
     remarks: Vec<Remark>,
+    attachments: Vec<attachments::Attachment>,
     files: Vec<FileWork>,
     file_index: HashMap<String, usize>,
     /// What each call is, by its id.
@@ -196,6 +200,7 @@ impl Extractor<'_> {
             requests: Vec::new(),
             ledger: Vec::new(),
             remarks: Vec::new(),
+            attachments: Vec::new(),
             files: Vec::new(),
             file_index: HashMap::new(),
             calls: HashMap::new(),
@@ -266,6 +271,7 @@ impl<'r> Extractor<'r> {
         for block in &message.blocks {
             self.push_block(message, block);
         }
+        self.note_attachments(message);
         self.messages += 1;
     }
 

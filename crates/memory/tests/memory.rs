@@ -6,6 +6,7 @@
 )]
 
 mod memory {
+    mod attachments;
     mod calls;
     mod cases;
     mod conversation;

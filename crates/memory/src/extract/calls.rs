@@ -21,6 +21,8 @@ struct OpenCall {
     plan: Option<Vec<PlanStep>>,
     /// It runs a command, which may have done something before it fails.
     is_command: bool,
+    /// Its result names the files that it has patched.
+    applies_patch: bool,
     /// It is a kind of call that is known here. Who writes the errors of others is not known.
     is_known: bool,
 }
@@ -35,6 +37,7 @@ impl OpenCall {
             files: Vec::new(),
             plan: None,
             is_command: action.command.is_some(),
+            applies_patch: action.applies_patch,
             is_known: action.command.is_some() || !action.files.is_empty() || action.plan.is_some(),
         }
     }
@@ -107,6 +110,10 @@ enum End {
     },
 }
 
+/// How the results of scripts begin, before what the script has printed: the first has run to its end.
+const SCRIPT_HEADS: [&str; 3] = ["Script completed", "Script failed", "Script terminated"];
+const SCRIPT_HEAD_BYTES: usize = 20;
+
 /// How a call ended, according to its result.
 ///
 /// A result that the format marks as a success is one, regardless of its text. If the format does not tell, the text
@@ -116,10 +123,17 @@ fn end(result: &ToolResult, call: Option<&OpenCall>) -> End {
     if result.is_error == Some(false) {
         return End::Done;
     }
-    let is_error = result.is_error == Some(true);
-    let Some(text) = result.texts().next() else {
+    let mut is_error = result.is_error == Some(true);
+    let mut texts = result.texts();
+    let Some(mut text) = texts.next() else {
         return if is_error { End::Failed } else { End::Done };
     };
+    let head = text.prefix(SCRIPT_HEAD_BYTES);
+    if SCRIPT_HEADS.iter().any(|start| head.starts_with(start)) {
+        // What the client says about a script; what the script printed comes behind it.
+        is_error |= !head.starts_with(SCRIPT_HEADS[0]);
+        text = texts.next().unwrap_or(text);
+    }
     let text = text.decode();
     if cues::denial(&text).is_some() {
         let is_sure =
@@ -194,6 +208,22 @@ impl Extractor<'_> {
         }
     }
 
+    /// Adds the files that the result of a patch names and the patch, which was computed, did not.
+    fn add_reported_files(&self, result: &ToolResult, call: &mut OpenCall) {
+        for text in result.texts() {
+            for (path, file_use) in tools::reported_files(&text.decode()) {
+                let path = self.without_secrets(&path).into_owned();
+                let is_known = |(known, _): &(String, FileUse)| {
+                    let rest = known.strip_suffix(path.as_str());
+                    rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+                };
+                if !call.files.iter().any(is_known) {
+                    call.files.push((path, file_use));
+                }
+            }
+        }
+    }
+
     /// What a call has done, now that its result is there.
     fn close_call(&mut self, number: u32, call: OpenCall, end: End) {
         let may_have_changed = match end {
@@ -219,6 +249,15 @@ impl Extractor<'_> {
     }
 
     fn file(&mut self, path: &str, file_use: FileUse, has_failed: bool, call: &OpenCall) {
+        // A file has one name, whether it is written from the folder on or in full.
+        let inside = self
+            .folder
+            .as_deref()
+            .and_then(|folder| path.strip_prefix(folder)?.strip_prefix('/'))
+            .filter(|rest| !rest.is_empty());
+        let path = inside.unwrap_or(path);
+        let path = path.strip_prefix("./").unwrap_or(path).to_owned();
+        let path = path.as_str();
         let known = self.file_index.get(path).copied();
         let index = known.unwrap_or_else(|| {
             self.files.push(FileWork {
@@ -257,7 +296,10 @@ impl Extractor<'_> {
     pub(super) fn tool_result(&mut self, message: &Message, result: &ToolResult) {
         let call = self.open_calls.take(&result.call_id);
         let end = end(result, call.as_ref().map(|(_, call)| call));
-        if let Some((number, call)) = call {
+        if let Some((number, mut call)) = call {
+            if call.applies_patch && end == End::Done {
+                self.add_reported_files(result, &mut call);
+            }
             self.close_call(number, call, end);
         }
         match end {

@@ -5,6 +5,7 @@
 //! transcript that hold the names which the rest of the session most likely needs.
 
 mod ledger;
+mod attachments;
 mod passages;
 mod remarks;
 mod requests;
@@ -184,6 +185,7 @@ impl<'a> Packer<'a> {
         self.ledger(Holds::NoLonger);
         self.answers();
         self.folder();
+        self.attachments();
         if self.is_chat() {
             self.remarks(self.share(25));
             if self.focus.is_empty() {

@@ -3,6 +3,8 @@
 use throughline_transcript::json::{Kind, Raw};
 use throughline_transcript::message::{ToolCall, ToolInput};
 
+use super::{script, shell};
+
 /// What a call does.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Action {
@@ -16,6 +18,28 @@ pub(crate) struct Action {
     pub(crate) shown: String,
     /// Text that is written into files.
     pub(crate) written: Vec<String>,
+    /// It applies a patch: its result names the files.
+    pub(crate) applies_patch: bool,
+}
+
+impl Action {
+    /// Adds what a call inside this one does.
+    fn add(&mut self, inner: Self) {
+        self.files.extend(inner.files);
+        if let Some(command) = inner.command {
+            match &mut self.command {
+                Some(commands) => {
+                    commands.push('\n');
+                    commands.push_str(&command);
+                }
+                none => *none = Some(command),
+            }
+        }
+        self.plan = inner.plan.or(self.plan.take());
+        self.shown.push_str(&inner.shown);
+        self.written.extend(inner.written);
+        self.applies_patch |= inner.applies_patch;
+    }
 }
 
 /// What happens to a file.
@@ -25,6 +49,8 @@ pub(crate) enum FileUse {
     Changed,
     Created,
     Deleted,
+    /// It is somewhere else now.
+    Moved,
 }
 
 /// One step of a plan.
@@ -48,20 +74,44 @@ const WRITTEN_BYTES_MAX: usize = 20_000;
 
 /// Reads a call.
 pub(crate) fn action(call: &ToolCall) -> Action {
-    let mut action = Action::default();
     let name = call.name.to_ascii_lowercase();
     match &call.input {
-        ToolInput::Text(text) => read_text_input(&name, &text.decode(), &mut action),
-        ToolInput::Json(raw) if raw.kind() == Kind::Object => read_fields(&name, raw, &mut action),
-        ToolInput::Json(raw) => {
-            let text = raw.as_text().map_or_else(
-                || raw.as_str().to_owned(),
-                |text| text.decode().into_owned(),
-            );
-            read_text_input(&name, &text, &mut action);
+        ToolInput::Text(text) => {
+            let mut action = Action::default();
+            read_text_input(&name, &text.decode(), &mut action);
+            action
         }
+        ToolInput::Json(raw) => json_action(&name, raw),
+    }
+}
+
+fn json_action(name: &str, raw: &Raw) -> Action {
+    let mut action = Action {
+        applies_patch: name.contains("apply_patch"),
+        ..Action::default()
+    };
+    if raw.kind() == Kind::Object {
+        read_fields(name, raw, &mut action);
+    } else {
+        let text = raw.as_text().map_or_else(
+            || raw.as_str().to_owned(),
+            |text| text.decode().into_owned(),
+        );
+        read_text_input(name, &text, &mut action);
     }
     action
+}
+
+/// Reads the calls in a script; `false` if there are none.
+fn read_script(text: &str, action: &mut Action) -> bool {
+    let calls = script::calls(text);
+    for call in &calls {
+        if let Ok(raw) = Raw::parse(call.input.as_str()) {
+            action.add(json_action(&call.name.to_ascii_lowercase(), &raw));
+        }
+    }
+    action.applies_patch |= text.contains("apply_patch");
+    !calls.is_empty()
 }
 
 fn read_fields(name: &str, input: &Raw, action: &mut Action) {
@@ -69,6 +119,11 @@ fn read_fields(name: &str, input: &Raw, action: &mut Action) {
     let mut path = None;
     let mut subcommand = None;
     let mut writes = false;
+    let mut is_trial = false;
+    let mut folder = None;
+    // The whole command: what is shown of it may be cut.
+    let mut command = None;
+    let mut is_script = false;
     for (key, value) in input.object() {
         let key = key.decode();
         let key = key.as_ref();
@@ -84,9 +139,10 @@ fn read_fields(name: &str, input: &Raw, action: &mut Action) {
                     .array()
                     .filter_map(|word| Some(word.as_text()?.decode().into_owned()))
                     .collect();
-                let command = shell_words(words);
-                show(&command, action);
-                action.command = Some(command);
+                let line = shell_words(words);
+                show(&line, action);
+                action.command = Some(line.clone());
+                command = Some(line);
             } else if value.kind() == Kind::Array && (key == "edits" || key == "replacements") {
                 writes = true;
                 for edit in value.array() {
@@ -104,12 +160,16 @@ fn read_fields(name: &str, input: &Raw, action: &mut Action) {
                         action.files.push((text, FileUse::Read));
                     }
                 }
+            } else if value.kind() == Kind::Array && key == "changes" {
+                changed_files(&value, action);
             } else if value.len() <= SHOWN_BYTES_MAX
                 && matches!(value.kind(), Kind::Object | Kind::Array)
             {
                 show(value.as_str(), action);
-            } else if value.kind() == Kind::Number {
+            } else if value.kind() == Kind::Number && !is_limit_key(key) {
                 show(&format!("{key}={}", value.as_str()), action);
+            } else if matches!(key, "dry_run" | "dryRun") {
+                is_trial = value.as_bool() == Some(true);
             }
             continue;
         };
@@ -124,10 +184,24 @@ fn read_fields(name: &str, input: &Raw, action: &mut Action) {
                 if is_subcommand(&text) {
                     subcommand = Some(text.clone().into_owned());
                 } else {
-                    action.command = Some(text.clone().into_owned());
+                    command = Some(text.clone().into_owned());
+                    action.command.clone_from(&command);
                 }
-            } else if matches!(key, "patch" | "input" | "diff") && text.contains("***") {
+            } else if is_folder_key(key) {
+                folder = Some(text.into_owned());
+                continue;
+            } else if is_patch_key(key) {
                 read_patch(&text, action);
+            } else if matches!(key, "source" | "destination") && is_move(name) {
+                let file_use = match key {
+                    "destination" => FileUse::Created,
+                    _ if name.contains("copy") => FileUse::Read,
+                    _ => FileUse::Moved,
+                };
+                action.files.push((text.clone().into_owned(), file_use));
+            } else if key == "code" && read_script(&text, action) {
+                is_script = true;
+                continue;
             }
             if text.len() <= SHOWN_BYTES_MAX {
                 show(&text, action);
@@ -135,8 +209,13 @@ fn read_fields(name: &str, input: &Raw, action: &mut Action) {
         } else if is_command_key(key) {
             let text = text.decode();
             action.command = Some(text[..text.floor_char_boundary(SHOWN_BYTES_MAX)].to_owned());
+            command = Some(text.clone().into_owned());
             written(text.into_owned(), action);
-        } else if matches!(key, "patch" | "input" | "diff") {
+        } else if key == "code" {
+            let text = text.decode();
+            is_script = read_script(&text, action);
+            written(text.into_owned(), action);
+        } else if is_patch_key(key) {
             let text = text.decode();
             read_patch(&text, action);
             written(text.into_owned(), action);
@@ -144,11 +223,15 @@ fn read_fields(name: &str, input: &Raw, action: &mut Action) {
             written(text.decode().into_owned(), action);
         }
     }
-    if let Some(command) = &action.command
+    if let Some(command) = &command
         && (kind == ToolKind::Shell || action.files.is_empty())
+        && !is_script
     {
-        let command = command.clone();
-        read_command(&command, action);
+        read_command(command, folder.as_deref(), action);
+    }
+    if is_trial {
+        action.files.clear();
+        return;
     }
     if let Some(path) = path {
         let file_use = match (subcommand.as_deref(), kind) {
@@ -245,6 +328,44 @@ fn is_command_key(key: &str) -> bool {
     )
 }
 
+fn is_folder_key(key: &str) -> bool {
+    matches!(
+        key,
+        "workdir"
+            | "cwd"
+            | "working_directory"
+            | "workingDirectory"
+            | "working_dir"
+            | "directory"
+            | "dir_path"
+            | "Cwd"
+    )
+}
+
+/// How long a call may take and how much of its result is wanted: nothing that a reader would look for.
+fn is_limit_key(key: &str) -> bool {
+    matches!(
+        key,
+        "yield_time_ms"
+            | "timeout"
+            | "timeout_ms"
+            | "max_output_tokens"
+            | "offset"
+            | "limit"
+            | "head_limit"
+    )
+}
+
+fn is_patch_key(key: &str) -> bool {
+    matches!(key, "patch" | "input" | "diff" | "patchText" | "patch_text")
+}
+
+fn is_move(name: &str) -> bool {
+    ["move", "rename", "copy"]
+        .iter()
+        .any(|part| name.contains(part))
+}
+
 fn is_content_key(key: &str) -> bool {
     matches!(
         key,
@@ -294,6 +415,7 @@ fn written(mut text: String, action: &mut Action) {
     action.written.push(text);
 }
 
+/// The command of a list of words, without the shell that it is given to.
 fn shell_words(words: Vec<String>) -> String {
     match words.as_slice() {
         [shell, flag, rest]
@@ -301,7 +423,10 @@ fn shell_words(words: Vec<String>) -> String {
         {
             rest.clone()
         }
-        _ => words.join(" "),
+        _ => {
+            let words: Vec<_> = words.iter().map(|word| shell::quoted(word)).collect();
+            words.join(" ")
+        }
     }
 }
 
@@ -313,6 +438,14 @@ fn plan(value: &Raw) -> Option<Vec<PlanStep>> {
         let mut has_state = false;
         for (key, value) in element.object() {
             let Some(value) = value.as_text() else {
+                if let ("completed" | "done", Some(is_done)) = (&*key.decode(), value.as_bool()) {
+                    has_state = true;
+                    state = if is_done {
+                        PlanState::Done
+                    } else {
+                        PlanState::Open
+                    };
+                }
                 continue;
             };
             match key.decode().as_ref() {
@@ -341,12 +474,18 @@ fn plan(value: &Raw) -> Option<Vec<PlanStep>> {
 }
 
 fn read_text_input(name: &str, text: &str, action: &mut Action) {
-    if text.contains("*** ") {
+    action.applies_patch |= name.contains("apply_patch");
+    let kind = ToolKind::of(name);
+    if kind == ToolKind::Shell && (read_script(text, action) || script::is_javascript(text)) {
+        written(text.to_owned(), action);
+        return;
+    }
+    if text.contains("*** ") && kind != ToolKind::Shell {
         read_patch(text, action);
     }
-    if ToolKind::of(name) == ToolKind::Shell && action.files.is_empty() {
+    if kind == ToolKind::Shell {
+        read_command(text, None, action);
         let command = text[..text.floor_char_boundary(SHOWN_BYTES_MAX)].to_owned();
-        read_command(&command, action);
         show(&command, action);
         action.command = Some(command);
     } else if text.len() <= SHOWN_BYTES_MAX && action.files.is_empty() {
@@ -356,104 +495,116 @@ fn read_text_input(name: &str, text: &str, action: &mut Action) {
     }
 }
 
-/// The patch form with `*** Update File:` lines, and unified diffs.
+/// The files of a change: objects with a path and the kind of the change.
+fn changed_files(changes: &Raw, action: &mut Action) {
+    for change in changes.array().take(200) {
+        let Some(path) = change.string_field("path") else {
+            continue;
+        };
+        let kind = change.field("kind").and_then(|kind| {
+            kind.string_field("type")
+                .or_else(|| Some(kind.as_text()?.decode().into_owned()))
+        });
+        let file_use = match kind.as_deref() {
+            Some("add" | "create") => FileUse::Created,
+            Some("delete" | "remove") => FileUse::Deleted,
+            _ => FileUse::Changed,
+        };
+        show(&path, action);
+        action.files.push((path, file_use));
+    }
+}
+
 fn read_patch(text: &str, action: &mut Action) {
+    for (path, file_use) in patched_files(text) {
+        show(&path, action);
+        action.files.push((path, file_use));
+    }
+}
+
+fn read_command(command: &str, folder: Option<&str>, action: &mut Action) {
+    action.applies_patch |= command.contains("apply_patch");
+    action.files.extend(shell::read(command, folder));
+}
+
+/// The files that a patch names: in the form with `*** Update File:` lines, or a unified diff.
+pub(super) fn patched_files(text: &str) -> Vec<(String, FileUse)> {
+    let mut files: Vec<(String, FileUse)> = Vec::new();
+    let has_own_form = text.contains("*** Begin Patch") || text.contains(" File: ");
+    let mut old = None;
     for line in text.lines() {
-        let (path, file_use) = if let Some(path) = line.strip_prefix("*** Update File: ") {
-            (path, FileUse::Changed)
-        } else if let Some(path) = line.strip_prefix("*** Add File: ") {
-            (path, FileUse::Created)
-        } else if let Some(path) = line.strip_prefix("*** Delete File: ") {
-            (path, FileUse::Deleted)
-        } else if let Some(path) = line.strip_prefix("*** Move to: ") {
-            (path, FileUse::Created)
-        } else if let Some(path) = line.strip_prefix("+++ b/") {
-            (path, FileUse::Changed)
+        let line = line.trim_end();
+        let (path, file_use) = if has_own_form {
+            let named = |start| line.strip_prefix("*** ")?.strip_prefix(start);
+            if let Some(path) = named("Update File: ") {
+                (path, FileUse::Changed)
+            } else if let Some(path) = named("Add File: ") {
+                (path, FileUse::Created)
+            } else if let Some(path) = named("Delete File: ") {
+                (path, FileUse::Deleted)
+            } else if let Some(path) = named("Move to: ") {
+                if let Some((_, source_use)) = files.last_mut() {
+                    *source_use = FileUse::Moved;
+                }
+                (path, FileUse::Created)
+            } else {
+                continue;
+            }
+        } else if let Some(path) = line.strip_prefix("--- ") {
+            old = Some(diff_path(path));
+            continue;
+        } else if let (Some(path), Some(old)) = (line.strip_prefix("+++ "), old.take()) {
+            match (old, diff_path(path)) {
+                ("/dev/null", path) => (path, FileUse::Created),
+                (old, "/dev/null") => (old, FileUse::Deleted),
+                (_, path) => (path, FileUse::Changed),
+            }
         } else {
             continue;
         };
-        let path = path.trim();
-        if !path.is_empty() && path.len() < 300 && action.files.len() < 200 {
-            action.files.push((path.to_owned(), file_use));
-            show(path, action);
-        }
+        add_patched(path, file_use, &mut files);
+    }
+    files
+}
+
+/// The files that the result of a patch names: lines of `M path`, `A path` and `D path`.
+pub(super) fn reported_files(result: &str) -> Vec<(String, FileUse)> {
+    const HEADING: &str = "Success. Updated the following files:";
+    let mut files = Vec::new();
+    let Some((_, report)) = result.split_once(HEADING) else {
+        return files;
+    };
+    for line in report.trim_start().lines() {
+        let (path, file_use) = match line.split_once(' ') {
+            Some(("M", path)) => (path, FileUse::Changed),
+            Some(("A", path)) => (path, FileUse::Created),
+            Some(("D", path)) => (path, FileUse::Deleted),
+            _ => break,
+        };
+        add_patched(path, file_use, &mut files);
+    }
+    files
+}
+
+fn add_patched(path: &str, file_use: FileUse, files: &mut Vec<(String, FileUse)>) {
+    const FILES_MAX: usize = 200;
+    const PATH_BYTES_MAX: usize = 300;
+    let path = path.trim();
+    let is_path = !path.is_empty()
+        && path.len() < PATH_BYTES_MAX
+        && !path.contains(['$', script::COMPUTED])
+        && !path.contains(char::is_control);
+    if is_path && files.len() < FILES_MAX {
+        files.push((path.to_owned(), file_use));
     }
 }
 
-/// Files that a command line writes, moves or removes: redirections, `sed -i`, `tee`, `mv`, `rm`, `touch`, `apply_patch`.
-fn read_command(command: &str, action: &mut Action) {
-    if command.contains("*** Begin Patch") {
-        read_patch(command, action);
-        return;
-    }
-    let mut is_in_document = None::<String>;
-    for line in command.lines().take(400) {
-        if let Some(end) = &is_in_document {
-            if line.trim() == end {
-                is_in_document = None;
-            }
-            continue;
-        }
-        for part in line.split(['|', ';']).flat_map(|part| part.split("&&")) {
-            read_simple_command(part.trim(), action);
-        }
-        if let Some((_, mark)) = line.split_once("<<") {
-            let mark = mark.trim_start_matches(['-', '~']).trim();
-            let mark = mark
-                .split_whitespace()
-                .next()
-                .unwrap_or("")
-                .trim_matches(['\'', '"', '\\']);
-            if !mark.is_empty() && !mark.starts_with('<') {
-                is_in_document = Some(mark.to_owned());
-            }
-        }
-    }
-}
-
-fn read_simple_command(command: &str, action: &mut Action) {
-    let words: Vec<&str> = command.split_whitespace().take(40).collect();
-    let Some(program) = words.first() else { return };
-    let mut add = |path: &str, file_use| {
-        let path = path.trim_matches(['\'', '"']);
-        let is_path = path.len() > 2
-            && path.len() < 300
-            && !path.starts_with(['-', '$', '&', '(', '/'].as_slice())
-            && !path.contains(['*', '$', '=', '{', '<', '`'])
-            && (path.contains('/') || path.contains('.'));
-        if is_path && action.files.len() < 200 {
-            action.files.push((path.to_owned(), file_use));
-        }
-    };
-    for pair in words.windows(2) {
-        if matches!(pair[0], ">" | ">>") {
-            add(pair[1], FileUse::Changed);
-        }
-    }
-    let operands = || {
-        words[1..]
-            .iter()
-            .filter(|word| !word.starts_with('-'))
-            .copied()
-    };
-    match *program {
-        "sed" if words.iter().any(|word| word.starts_with("-i")) => {
-            if let Some(path) = words.last() {
-                add(path, FileUse::Changed);
-            }
-        }
-        "tee" | "touch" => operands().for_each(|path| add(path, FileUse::Changed)),
-        "rm" => operands().for_each(|path| add(path, FileUse::Deleted)),
-        "mv" | "cp" => {
-            if let Some(path) = words.last() {
-                add(path, FileUse::Created);
-            }
-        }
-        "git" if matches!(words.get(1), Some(&"rm")) => operands()
-            .skip(1)
-            .for_each(|path| add(path, FileUse::Deleted)),
-        _ => {}
-    }
+/// A path of a unified diff, without its prefix and without the time behind it.
+fn diff_path(path: &str) -> &str {
+    let path = path.split('\t').next().unwrap_or(path);
+    path.strip_prefix("a/")
+        .or_else(|| path.strip_prefix("b/"))
+        .unwrap_or(path)
 }
 
 #[cfg(test)]
@@ -526,10 +677,117 @@ mod tests {
             &[("notes/todo.md", FileUse::Changed)],
         );
         check(
-            "Bash",
-            r#"{"command":"ls -la > /dev/null; echo a > b"}"#,
+            "file_change",
+            r#"{"changes":[{"path":"a.c","kind":"update"},{"path":"b.c","kind":{"type":"add"}},{"path":"c.c","kind":"delete"}]}"#,
+            &[
+                ("a.c", FileUse::Changed),
+                ("b.c", FileUse::Created),
+                ("c.c", FileUse::Deleted),
+            ],
+        );
+        check(
+            "move_file",
+            r#"{"source":"a.c","destination":"b.c"}"#,
+            &[("a.c", FileUse::Moved), ("b.c", FileUse::Created)],
+        );
+        check(
+            "edit_file",
+            r#"{"path":"a.c","edits":[{"oldText":"x","newText":"y"}],"dryRun":true}"#,
             &[],
         );
+        check(
+            "exec_command",
+            r#"{"cmd":"rm pier.c","workdir":"/w/sub","yield_time_ms":1000}"#,
+            &[("/w/sub/pier.c", FileUse::Deleted)],
+        );
+        check(
+            "shell",
+            r#"{"command":["apply_patch","*** Begin Patch
+*** Add File: a b.c
++x
+*** End Patch"]}"#,
+            &[("a b.c", FileUse::Created)],
+        );
+        check(
+            "Bash",
+            r#"{"command":"ls -la > /dev/null; echo a > b"}"#,
+            &[("b", FileUse::Changed)],
+        );
+    }
+
+    /// A script of Codex: how the patch is written does not matter.
+    #[test]
+    fn patches_in_scripts() {
+        let all = &[
+            ("quay/lamp.py", FileUse::Changed),
+            ("quay/test lamp.py", FileUse::Created),
+            ("quay/old.py", FileUse::Deleted),
+        ];
+        let lines = r"*** Begin Patch\n*** Update File: quay/lamp.py\n@@\n-    return w > 40\n+    return w >= 40\n*** Add File: quay/test lamp.py\n+x\n*** Delete File: quay/old.py\n*** End Patch";
+        let patch = lines.replace("\\n", "\n");
+        let listed: Vec<_> = patch.lines().map(|line| format!("{line:?}")).collect();
+        for script in [
+            format!("const patch = \"{lines}\";\ntext(await tools.apply_patch(patch));"),
+            format!("text(await tools.apply_patch(`{patch}`))"),
+            format!("await tools.apply_patch('{lines}');"),
+            format!("const p = String.raw`{patch}`; const r = await tools.apply_patch(p); text(r)"),
+            format!(
+                "let p = \"*** Begin\" + \" Patch\";\np += '{}';\ntools.apply_patch(p)",
+                &lines["*** Begin Patch".len()..]
+            ),
+            format!(
+                "await tools.apply_patch([{}].join('\\n'))",
+                listed.join(", ")
+            ),
+            format!("await tools.apply_patch({{patch: \"{lines}\"}})"),
+            format!("await tools.apply_patch({{input: `{patch}`}})"),
+            format!("await tools.exec_command({{cmd: \"apply_patch <<'EOF'\\n{lines}\\nEOF\"}})"),
+            format!(
+                "await tools.exec_command({{cmd: `bash -lc 'apply_patch <<\"EOF\"\n{patch}\nEOF'`}})"
+            ),
+            format!(
+                "try {{ await tools.apply_patch(`{patch}`); }} catch (e) {{ text(String(e)); }}"
+            ),
+        ] {
+            check("exec", &script, all);
+        }
+        check(
+            "exec",
+            "const name = 'lamp.py'; await tools.apply_patch(`*** Begin Patch\n*** Update File: quay/${name}\n*** Add File: ${other}/x.py\n*** End Patch`)",
+            &[("quay/lamp.py", FileUse::Changed)],
+        );
+        check(
+            "exec",
+            "const s = `*** Update File: quay/lamp.py`; text(s)",
+            &[],
+        );
+    }
+
+    #[test]
+    fn plans_in_scripts() {
+        let plan = |input: &str| {
+            let call = ToolCall {
+                id: "".into(),
+                name: "exec".into(),
+                input: ToolInput::Text(input.to_owned().into()),
+                is_server_side: false,
+            };
+            let steps = action(&call).plan.unwrap_or_default();
+            let steps = steps
+                .into_iter()
+                .map(|step| format!("{:?} {}", step.state, step.text));
+            steps.collect::<Vec<_>>().join(", ")
+        };
+        let expected = "Done Dig, InProgress Fill";
+        for script in [
+            r#"await tools.update_plan({explanation:"Go",plan:[{step:"Dig",status:"completed"},{step:'Fill',status:`in_progress`}]});"#,
+            r#"const plan = [{"step":"Dig","status":"completed"},{"step":"Fill","status":"in_progress"}]; text(await tools.update_plan({plan}))"#,
+            r#"const p = {plan:[{step:"Dig",status:"completed"},{step:"Fill",status:"in_progress"}]};tools.update_plan(p);"#,
+        ] {
+            assert_eq!(plan(script), expected, "{script}");
+        }
+        let twice = "tools.update_plan({plan:[{step:'Dig',status:'pending'}]}); tools.update_plan({plan:[{step:'Dig',status:'completed'}]})";
+        assert_eq!(plan(twice), "Done Dig");
     }
 
     #[test]

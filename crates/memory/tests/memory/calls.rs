@@ -100,11 +100,14 @@ fn changing_calls() -> Vec<(&'static str, Value)> {
     ]
 }
 
-const FAILURES: [&str; 6] = [
+const FAILURES: [&str; 9] = [
     "The user denied this operation; it was not run.\nUser feedback: use the other quay",
     "The user doesn't want to proceed with this tool use. The tool use was rejected. STOP what you are doing.",
     "Error: old_text was not found in the file",
     "The user rejected permission to use this specific tool call.",
+    "exec command rejected by user",
+    "patch rejected by user",
+    "aborted by user after 3.2s",
     notes::NOT_RUN,
     notes::DENIED,
 ];
@@ -147,6 +150,68 @@ fn a_failed_command_is_reported_to_have_possibly_changed_files() {
     assert!(says(&of(failed)));
     assert!(!says(&of(Came::Badly(FAILURES[0]))));
     assert!(!says(&of(Came::Well("ok"))));
+}
+
+/// What a script printed says whether its patch was applied, and to what.
+#[test]
+fn a_script_counts_by_what_it_printed() {
+    let check = |input: &str, outputs: &[&str], expected: &[&str]| {
+        let outputs: Vec<_> = outputs
+            .iter()
+            .map(|text| json!({"type": "input_text", "text": text}))
+            .collect();
+        let body = json!({"model": "any", "input": [
+            {"type": "message", "role": "user", "content": "Please mend the harbour."},
+            {"type": "custom_tool_call", "call_id": "c1", "name": "exec", "input": input},
+            {"type": "custom_tool_call_output", "call_id": "c1", "output": outputs},
+        ]});
+        let memory = memory(&read_as(&body, "openai-responses"));
+        assert_eq!(
+            holding(&memory, Section::CompletedWork),
+            expected,
+            "{outputs:?}"
+        );
+    };
+    let plain =
+        "await tools.apply_patch(`*** Begin Patch\n*** Update File: src/quay.rs\n*** End Patch`)";
+    let computed = "await tools.apply_patch(makePatch())";
+    let done = "Script completed\nWall time 0.4 seconds\nOutput:\n";
+    let report = "Success. Updated the following files:\nM src/quay.rs\nA src/pier.rs";
+    check(plain, &[done, "ok"], &["changed src/quay.rs"]);
+    check(plain, &[done], &["changed src/quay.rs"]);
+    check(
+        plain,
+        &[
+            "Script failed\nWall time 0.1 seconds\nOutput:\n",
+            "Error: apply_patch verification failed",
+        ],
+        &[],
+    );
+    check(
+        plain,
+        &["Script failed\nWall time 0.1 seconds\nOutput:\n"],
+        &[],
+    );
+    check(
+        plain,
+        &[
+            done,
+            "apply_patch verification failed: Failed to find expected lines",
+        ],
+        &[],
+    );
+    check(plain, &["aborted by user after 1.5s"], &[]);
+    check(
+        computed,
+        &[done, report],
+        &["changed src/quay.rs", "created src/pier.rs"],
+    );
+    check(computed, &[done, "ok"], &[]);
+    check(
+        "await tools.exec_command({cmd: 'cat notes.txt'})",
+        &[done, report],
+        &[],
+    );
 }
 
 #[test]

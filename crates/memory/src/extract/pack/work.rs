@@ -33,6 +33,7 @@ impl Packer<'_> {
             let how = match file.last_use {
                 FileUse::Created => "created",
                 FileUse::Deleted => "deleted",
+                FileUse::Moved => "moved",
                 FileUse::Changed | FileUse::Read => "changed",
             };
             let provenance = Provenance {
@@ -40,7 +41,11 @@ impl Packer<'_> {
                 at_ms: None,
             };
             // A name alone tells a reader nothing.
-            let text = match self.about(path) {
+            let about = match file.last_use {
+                FileUse::Deleted => None,
+                _ => self.about(path),
+            };
+            let text = match about {
                 Some(about) => format!("{how} {path}: {about}"),
                 None => format!("{how} {path}"),
             };
@@ -90,9 +95,12 @@ impl Packer<'_> {
     fn about(&self, path: &str) -> Option<String> {
         let name = path.rsplit('/').next()?;
         let statement = self.extractor.statements.iter().rev().find(|statement| {
-            statement.kind == StatementKind::Completed && statement.text.contains(name)
+            statement.kind == StatementKind::Completed && has_name(&statement.text, name)
         })?;
-        (statement.text.len() <= 160).then(|| statement.text.clone())
+        // What ends with a colon announces something else.
+        let text = &statement.text;
+        let is_whole = text.len() <= 160 && !text.trim_end_matches(['*', ' ']).ends_with(':');
+        is_whole.then(|| text.clone())
     }
 
     pub(super) fn errors(&mut self) {
@@ -152,9 +160,48 @@ impl Packer<'_> {
     }
 }
 
+/// Whether a text holds the name of a file by itself, not as a part of another.
+fn has_name(text: &str, name: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+    name.len() > 2
+        && text.match_indices(name).any(|(at, _)| {
+            let before = text[..at].chars().next_back();
+            let mut after = text[at + name.len()..].chars();
+            let is_over = match after.next() {
+                Some('.') => !after.next().is_some_and(is_part),
+                Some('/') => false,
+                after => !after.is_some_and(is_part),
+            };
+            is_over && !before.is_some_and(|c| is_part(c) || c == '.')
+        })
+}
+
 /// Whether an error line is more than the report that something failed.
 fn says_something(error: &ErrorReport) -> bool {
     let text = error.text.to_ascii_lowercase();
     text.strip_prefix("exit code")
         .is_none_or(|rest| rest.trim_matches([' ', ':']).parse::<i32>().is_err())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_name;
+
+    #[test]
+    fn a_name_is_not_a_part_of_another() {
+        assert!(has_name("Mended `src/quay.c` at last.", "quay.c"));
+        assert!(has_name("The last is quay.c.", "quay.c"));
+        for text in [
+            "quay.cpp",
+            "my-quay.c",
+            "quay.c.bak",
+            "quay.c/x",
+            ".quay.c",
+            "_quay.c",
+        ] {
+            assert!(!has_name(text, "quay.c"), "{text}");
+        }
+        assert!(!has_name("a d b", "d"));
+        assert!(!has_name("cli.ts", "cli"));
+    }
 }
