@@ -4,8 +4,8 @@
 //! what comes next, files that were changed, errors, decisions. What room is left goes to the passages of the
 //! transcript that hold the names which the rest of the session most likely needs.
 
-mod ledger;
 mod attachments;
+mod ledger;
 mod passages;
 mod remarks;
 mod requests;
