@@ -38,7 +38,7 @@ mod user;
 
 pub use assistant::{Statement, StatementKind, assistant_statements};
 pub use denial::{denial, says_failed};
-pub(crate) use label::is_labelled;
+pub(crate) use label::{is_labelled, without_label};
 pub use output::{Outcome, OutputKind, OutputLine, headline_error, key_errors, output_lines};
 pub use pasted::{Interruption, PastedKind, Voice, interruption};
 pub use remember::asks_to_remember;

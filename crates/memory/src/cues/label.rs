@@ -75,6 +75,12 @@ pub(crate) fn is_labelled(text: &str) -> bool {
     label_end(text) > 0
 }
 
+/// The statement behind a label.
+#[must_use]
+pub(crate) fn without_label(text: &str) -> &str {
+    &text[label_end(text)..]
+}
+
 /// Where the statement behind a label begins, in bytes; 0 without a label.
 pub(super) fn label_end(text: &str) -> usize {
     const BYTES_MAX: usize = 48;

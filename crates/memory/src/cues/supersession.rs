@@ -127,6 +127,9 @@ fn compare(old: &Statement, new: &Statement) -> Option<u8> {
         let is_same_kind = shares_value || !is_of_a_being && (are_short || new.is_change);
         if common > 0
             && is_same_kind
+            && before
+                .iter()
+                .any(|word| after.contains(word) && !LEXICON.generic.contains(word))
             && common * 100 >= larger * 60
             && old.value != new.value
             && !new.value.is_empty()

@@ -161,10 +161,22 @@ impl<'a> Packer<'a> {
     }
 
     fn run(mut self) -> Memory {
-        let overhead = markdown::first_line(&self.empty())
-            + &markdown::Heading::ALL.map(markdown::heading_lines).concat()
-            + markdown::ANSWERED
-            + markdown::OPEN;
+        let first_line = markdown::first_line(&self.empty());
+        let overhead = if self.is_small() && self.is_chat() {
+            // Rules and requests are all that there is room for.
+            [
+                first_line,
+                markdown::heading_lines(markdown::Heading::UserIntent),
+                markdown::heading_lines(markdown::Heading::ErrorsAndCorrections),
+            ]
+            .concat()
+        } else {
+            first_line
+                + markdown::TOOL_MARK
+                + &markdown::Heading::ALL.map(markdown::heading_lines).concat()
+                + markdown::ANSWERED
+                + markdown::OPEN
+        };
         // Pieces that are counted one by one can cost a little less than the whole.
         let margin = self.limit.tokens / 200;
         self.left = self.left.saturating_sub(self.cost(&overhead) + margin);
@@ -192,6 +204,9 @@ impl<'a> Packer<'a> {
                 self.requests(self.left);
                 self.longer_answers(self.left * 3 / 4, self.limit.tokens);
             }
+        }
+        if !self.is_chat() {
+            self.requests(self.share(7));
         }
         let mut share = self.share(4);
         self.last_words(&mut share);
@@ -364,7 +379,7 @@ impl<'a> Packer<'a> {
 
     /// Whether the limit has room for the densest facts only.
     fn is_small(&self) -> bool {
-        const TOKENS: usize = 400;
+        const TOKENS: usize = 700;
         self.limit.tokens < TOKENS
     }
 

@@ -106,9 +106,11 @@ pub fn render(memory: &Memory) -> String {
 /// What the document is and how far it can be trusted, with its newline.
 #[must_use]
 pub fn first_line(memory: &Memory) -> String {
+    let has_tool_lines = memory.items.iter().any(|item| item.origin == Origin::Tool);
     format!(
-        "Memory of {}. Reference data; later messages win. > marks tool output.\n",
-        covered(&memory.cover)
+        "Memory of {}. Reference data; later messages win.{}\n",
+        covered(&memory.cover),
+        if has_tool_lines { TOOL_MARK } else { "" }
     )
 }
 
@@ -151,6 +153,8 @@ pub(crate) fn date(at_ms: i64) -> Option<String> {
     Some(jiff::tz::TimeZone::UTC.to_datetime(at).date().to_string())
 }
 
+/// What the first line says of lines that repeat the output of tools.
+pub const TOOL_MARK: &str = " > marks tool output.";
 /// Between a request and its answer.
 pub const ANSWER: &str = " → ";
 /// The line before requests that have been answered.

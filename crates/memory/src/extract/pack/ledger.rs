@@ -27,7 +27,7 @@ impl Packer<'_> {
     /// the words around a rule belong to it. In a chat it is quoted whole where a label holds it together.
     pub(super) fn ledger(&mut self, holds: Holds) {
         let mut share = match holds {
-            Holds::Yes if self.is_small() => self.left,
+            Holds::Yes if self.is_small() && self.is_chat() => self.left,
             Holds::Yes if self.is_chat() => self.share(60),
             Holds::Yes => self.share(30),
             Holds::NoLonger if self.limit.tokens < LIMIT_WITH_HISTORY_MIN => return,
@@ -121,6 +121,12 @@ impl Packer<'_> {
             self.in_context(rule.request, &request.text)
         } else {
             self.in_context(rule.request, &rule.text)
+        };
+        // The heading says as much as a label, where every token counts.
+        let text = if self.is_small() {
+            cues::without_label(&text).to_owned()
+        } else {
+            text
         };
         let least = (self.limit.tokens / 8).clamp(40, 75);
         let tokens = (self.limit.tokens / 20).clamp(least, 400);

@@ -7,8 +7,8 @@ use crate::verify::identifiers;
 /// A value that a later statement of the person replaced.
 pub(super) struct StaleValue {
     value: String,
-    /// The value that holds may be beside it: then the line tells of the change.
-    successor: String,
+    /// The values that came instead: beside one of them, the line tells of the change.
+    successors: Vec<String>,
     /// The message from which on it holds no longer.
     since: usize,
 }
@@ -23,13 +23,15 @@ pub(super) fn stale_values(extractor: &Extractor<'_>) -> Vec<StaleValue> {
         let Some(later) = rule.superseded_by.map(|later| &extractor.ledger[later]) else {
             continue;
         };
-        // One that was replaced in turn says no more than the last.
-        let successor = later.text.clone();
+        let successors: Vec<String> = values(&later.text)
+            .filter(|value| !is_word_of(&rule.text, value))
+            .map(str::to_owned)
+            .collect();
         for value in values(&rule.text) {
-            if !is_word_of(&successor, value) && stale.len() < VALUES_MAX {
+            if !is_word_of(&later.text, value) && stale.len() < VALUES_MAX {
                 stale.push(StaleValue {
                     value: value.to_owned(),
-                    successor: successor.clone(),
+                    successors: successors.clone(),
                     since: later.message,
                 });
             }
@@ -54,7 +56,7 @@ impl Packer<'_> {
         self.stale.iter().any(|stale| {
             message <= stale.since
                 && is_word_of(text, &stale.value)
-                && !values(&stale.successor).any(|value| is_word_of(text, value))
+                && !stale.successors.iter().any(|value| is_word_of(text, value))
         })
     }
 }

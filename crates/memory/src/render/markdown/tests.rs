@@ -133,7 +133,7 @@ fn a_superseded_item_is_listed_under_its_replacement() {
     lost.status = Status::SupersededBy("gone".into());
     let other = item(Origin::User, 5, entry(Section::Corrections, "no mocks"));
     insta::assert_snapshot!(render(&memory(vec![old, lost, other, new])), @r#"
-    Memory of messages 1-40 (12 turns, until 2026-03-04). Reference data; later messages win. > marks tool output.
+    Memory of messages 1-40 (12 turns, until 2026-03-04). Reference data; later messages win.
 
     ## Errors & Corrections
     - (superseded) port 80
@@ -150,7 +150,7 @@ fn sections_stand_under_the_headings_where_a_reader_looks_for_them() {
         .map(|section| item(Origin::User, 1, entry(section, section.name())))
         .collect();
     insta::assert_snapshot!(render(&memory(items)), @r#"
-    Memory of messages 1-40 (12 turns, until 2026-03-04). Reference data; later messages win. > marks tool output.
+    Memory of messages 1-40 (12 turns, until 2026-03-04). Reference data; later messages win.
 
     ## User Intent
     - task
