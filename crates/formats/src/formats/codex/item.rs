@@ -293,6 +293,23 @@ const CLIENT_TEXTS: &[&str] = &[
     "# Context from my IDE setup:",
 ];
 
+/// Whether a text is one element with a name of the client's kind, such as `<recommended_plugins>`, and nothing else.
+fn is_client_element(text: &Text) -> bool {
+    let head = text.prefix(60);
+    let Some((name, _)) = head
+        .trim_start()
+        .strip_prefix('<')
+        .and_then(|rest| rest.split_once('>'))
+    else {
+        return false;
+    };
+    let is_name = name.contains('_')
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    is_name && text.decode().trim_end().ends_with(&format!("</{name}>"))
+}
+
 /// The line before the user's own words, in messages to which an editor adds its state.
 const REQUEST_HEADING: &str = "## My request for Codex:";
 
@@ -312,10 +329,11 @@ pub(super) fn parted(mut message: Message) -> Vec<Message> {
             continue;
         };
         let head = text.prefix(100);
-        if !CLIENT_TEXTS
+        let is_clients = CLIENT_TEXTS
             .iter()
             .any(|start| head.trim_start().starts_with(start))
-        {
+            || is_client_element(text);
+        if !is_clients {
             add(Author::Role, block);
             continue;
         }

@@ -133,6 +133,12 @@ fn client_insertions_are_not_the_users() {
             said("user", "# AGENTS.md instructions for /w\n\n<INSTRUCTIONS>x"),
             said(
                 "user",
+                "<recommended_plugins>\n- Tides (tides@remote)\n</recommended_plugins>\n",
+            ),
+            said("user", "<tide_table> is empty, mend it"),
+            said("user", "<table><tr></tr></table>"),
+            said(
+                "user",
                 "# Context from my IDE setup:\n\n## Open tabs:\n- a.rs\n\n## My request for Codex:\nfix it\n",
             ),
         ],
@@ -140,6 +146,9 @@ fn client_insertions_are_not_the_users() {
             "system: rules",
             "client: <environment_context>\n<cwd>/w</cwd></environment_context>",
             "client: # AGENTS.md instructions for /w\n\n<INSTRUCTIONS>x",
+            "client: <recommended_plugins>\n- Tides (tides@remote)\n</recommended_plugins>\n",
+            "user: <tide_table> is empty, mend it",
+            "user: <table><tr></tr></table>",
             "client: # Context from my IDE setup:\n\n## Open tabs:\n- a.rs",
             "user: fix it",
         ],
