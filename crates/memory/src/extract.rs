@@ -18,6 +18,7 @@ mod pack;
 mod person;
 pub mod rank;
 mod script;
+mod settings;
 mod shell;
 mod tools;
 
@@ -81,6 +82,7 @@ pub struct Extractor<'r> {
     ledger: Vec<Rule>,
     remarks: Vec<Remark>,
     attachments: Vec<attachments::Attachment>,
+    settings: HashMap<String, settings::Setting>,
     files: Vec<FileWork>,
     file_index: HashMap<String, usize>,
     /// What each call is, by its id.
@@ -201,6 +203,7 @@ impl Extractor<'_> {
             ledger: Vec::new(),
             remarks: Vec::new(),
             attachments: Vec::new(),
+            settings: HashMap::new(),
             files: Vec::new(),
             file_index: HashMap::new(),
             calls: HashMap::new(),

@@ -7,7 +7,7 @@ use throughline_transcript::message::{Message, ToolCall, ToolResult};
 
 use super::names::Class;
 use super::tools::{self, Action, FileUse, PlanStep};
-use super::{Extractor, FileWork, Plan, fold};
+use super::{Extractor, FileWork, Plan, fold, shell};
 use crate::{cues, notes};
 
 /// A call whose result has not come.
@@ -21,6 +21,8 @@ struct OpenCall {
     plan: Option<Vec<PlanStep>>,
     /// It runs a command, which may have done something before it fails.
     is_command: bool,
+    /// What its command sets.
+    settings: Vec<(String, String)>,
     /// Its result names the files that it has patched.
     applies_patch: bool,
     /// It is a kind of call that is known here. Who writes the errors of others is not known.
@@ -36,6 +38,7 @@ impl OpenCall {
             why,
             files: Vec::new(),
             plan: None,
+            settings: Vec::new(),
             is_command: action.command.is_some(),
             applies_patch: action.applies_patch,
             is_known: action.command.is_some() || !action.files.is_empty() || action.plan.is_some(),
@@ -173,6 +176,9 @@ impl Extractor<'_> {
         }
         let key = fold(&self.without_secrets(&key));
         let mut open = OpenCall::of(&action, number, message, self.last_said);
+        if let Some(command) = &action.command {
+            open.settings = shell::values::read(&self.without_secrets(command));
+        }
         for (path, file_use) in action.files {
             let path = self.without_secrets(&path).into_owned();
             open.files.push((path, file_use));
@@ -225,12 +231,17 @@ impl Extractor<'_> {
     }
 
     /// What a call has done, now that its result is there.
-    fn close_call(&mut self, number: u32, call: OpenCall, end: End) {
+    fn close_call(&mut self, number: u32, mut call: OpenCall, end: End) {
         let may_have_changed = match end {
             End::Done => false,
             End::Failed if call.is_command => true,
             End::Failed | End::NotRun | End::Denied { .. } => return,
         };
+        if !may_have_changed {
+            for (what, value) in std::mem::take(&mut call.settings) {
+                self.note_setting(what, value, call.message);
+            }
+        }
         for (path, file_use) in &call.files {
             if !may_have_changed {
                 self.names.note_file(path, *file_use != FileUse::Read);

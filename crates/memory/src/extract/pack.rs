@@ -9,6 +9,7 @@ mod ledger;
 mod passages;
 mod remarks;
 mod requests;
+mod settings;
 mod stale;
 mod state;
 mod work;
@@ -198,6 +199,7 @@ impl<'a> Packer<'a> {
         self.answers();
         self.folder();
         self.attachments();
+        self.settings();
         if self.is_chat() {
             self.remarks(self.share(25));
             if self.focus.is_empty() {

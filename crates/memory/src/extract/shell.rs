@@ -5,6 +5,7 @@
 //! command inside another (`bash -lc '...'`, `sudo`, `timeout`, `ssh`) is read like one that is typed.
 
 mod programs;
+pub(super) mod values;
 mod words;
 
 pub(super) use programs::quoted;

@@ -215,6 +215,37 @@ fn a_script_counts_by_what_it_printed() {
 }
 
 #[test]
+fn the_last_value_of_an_option_that_changed_is_named() {
+    let run = |command: &str, came| {
+        worked(
+            Wire::Anthropic,
+            "Bash",
+            &json!({"command": command}),
+            Some(came),
+        )
+    };
+    let mut messages = run("python crane.py --load 12 --arm long", Came::Well("ok"));
+    messages.extend(run("python crane.py --load 9 --arm long", Came::Well("ok")));
+    messages.extend(run(
+        "python crane.py --load 40",
+        Came::Badly("Exit code 1\ntoo heavy"),
+    ));
+    messages.extend(run("TIDE_ZONE=north make tides", Came::Well("ok")));
+    messages.extend(run("TIDE_ZONE=south make tides", Came::Well("ok")));
+    let memory = memory(&messages);
+    let mut found: Vec<_> = holding(&memory, Section::References);
+    found.retain(|text| text.starts_with("Last value"));
+    found.sort_unstable();
+    assert_eq!(
+        found,
+        [
+            "Last value used: --load of python crane.py = 9 (before: 12)",
+            "Last value used: TIDE_ZONE = south (before: north)",
+        ]
+    );
+}
+
+#[test]
 fn a_plan_that_was_refused_takes_no_place() {
     let plan = |step: &str| json!({"plan": [{"step": step, "status": "pending"}]});
     for wire in Wire::ALL {

@@ -60,7 +60,7 @@ const SSH_VALUED: &[&str] = &[
 ];
 
 /// The words from the program on that really runs: without assignments and what only starts it.
-fn unwrapped(mut words: &[Word]) -> &[Word] {
+pub(super) fn unwrapped(mut words: &[Word]) -> &[Word] {
     loop {
         let Some(first) = words.first() else {
             return words;
@@ -245,11 +245,11 @@ pub(super) fn use_of_document(words: &[Word]) -> DocumentUse {
     }
 }
 
-fn base(program: &str) -> &str {
+pub(super) fn base(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
-fn is_assignment(text: &str) -> bool {
+pub(super) fn is_assignment(text: &str) -> bool {
     let is_name = |name: &str| {
         name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
             && name
