@@ -21,17 +21,20 @@
 //! Confidences are for thresholds, not probabilities: 80 and more is an explicit wording, 50 to 79 a usual one, 30 to 49
 //! a hint that is worth keeping when there is room. Below 30 nothing is reported.
 //!
-//! The wording to search for is data: `data/cues/*.toml`, one file per language (English, German, French, Spanish,
-//! Chinese, Japanese). A language without a file falls back to English and to what punctuation shows.
+//! The wording to search for is data: `data/cues/*.toml`, one file per language (see `files.rs`). A language
+//! without a file falls back to English and to what punctuation shows: see [`reads`].
 mod assistant;
 mod denial;
+mod files;
 mod label;
 mod output;
 mod pasted;
 mod phrases;
 mod remember;
 mod rules;
+mod script;
 mod sentences;
+mod strings;
 mod supersession;
 mod tongue;
 mod user;
@@ -46,9 +49,10 @@ pub(crate) use rules::point;
 pub(crate) use sentences::{list_mark, sentences};
 pub(crate) use supersession::is_unspaced;
 pub use supersession::{Claim, supersedes};
-pub use tongue::language;
+pub use tongue::{language, reads};
 pub use user::{
-    Circumstances, Cue, Cues, Sentence, is_short_and_human, message_confidence, user_sentences,
+    Circumstances, Cue, Cues, Sentence, is_short_and_human, message_confidence, sure_language,
+    user_sentences,
 };
 
 #[cfg(test)]

@@ -95,6 +95,8 @@ pub struct Extractor<'r> {
     statements: Vec<Statement>,
     outcomes: Vec<WorkResult>,
     is_interrupted: bool,
+    /// The language in which the person last wrote enough to tell.
+    language: Option<&'static str>,
     last_said: Option<u32>,
     /// The last call since the person spoke.
     last_call: Option<String>,
@@ -214,6 +216,7 @@ impl Extractor<'_> {
             statements: Vec::new(),
             outcomes: Vec::new(),
             is_interrupted: false,
+            language: None,
             last_said: None,
             last_call: None,
             has_tools: false,

@@ -50,7 +50,7 @@ pub struct Statement<'a> {
 #[must_use]
 pub fn assistant_statements(text: &str) -> Vec<Statement<'_>> {
     let mut out = Vec::new();
-    let fallback = rules::guess(text);
+    let fallback = rules::guess(text, None);
     let mut list = List::default();
     for block in prose(text) {
         let Some(stretch) = text.get(block.clone()) else {
@@ -271,7 +271,7 @@ fn statements_of<'a>(
         .min();
     let asks = sentence
         .trim_end_matches(['*', '"', ')', ' '])
-        .ends_with(['?', '？']);
+        .ends_with(['?', '？', '؟']);
     let mut push = |kind: StatementKind, confidence: u8| {
         let parts = Parts::of(sentence, reason_at, constraint_at);
         out.push(Statement {

@@ -24,7 +24,7 @@ pub fn asks_to_remember(sentence: &str) -> bool {
 /// Of a sentence so much is looked at, characters.
 const START_CHARACTERS: usize = 60;
 
-const POLITE: [&str; 12] = [
+const POLITE: [&str; 18] = [
     "and ",
     "also ",
     "please ",
@@ -35,6 +35,12 @@ const POLITE: [&str; 12] = [
     "s'il vous plaît ",
     "por favor ",
     "por favor, ",
+    "per favore ",
+    "alsjeblieft ",
+    "пожалуйста, ",
+    "будь ласка, ",
+    "lütfen ",
+    "कृपया ",
     "请",
     "請",
 ];
@@ -108,6 +114,35 @@ const OPENINGS: &[&str] = &[
     "記住",
     "记得",
     "覚えて",
+    "lembre-se d",
+    "lembre-se que",
+    "não esqueça que",
+    "não se esqueça de que",
+    "ricorda che",
+    "ricordati che",
+    "non dimenticare che",
+    "onthoud",
+    "vergeet niet dat",
+    "zapamiętaj",
+    "pamiętaj, że",
+    "запомни",
+    "помни, что",
+    "не забывай, что",
+    "запам'ятай",
+    "пам'ятай, що",
+    "не забувай, що",
+    "unutma",
+    "aklında tut",
+    "تذكر أن",
+    "لا تنس أن",
+    "תזכור ש",
+    "תזכרי ש",
+    "याद रख",
+    "ingat bahwa",
+    "ingat,",
+    "hãy nhớ",
+    "จำไว้",
+    "기억해",
 ];
 
 /// What begins like that and asks whether something is remembered.

@@ -4,29 +4,12 @@
 //! any one word, `**` up to four words, `pre*` and `*suf` a word by its beginning or end, `#` a word that begins with a
 //! digit; `,` `:` `?` and other stops match themselves. Files of languages that are written without spaces hold
 //! plain strings, in which `…` matches up to twelve characters.
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
-use aho_corasick::AhoCorasick;
-use serde::Deserialize;
-
-use super::phrases::{PhraseSet, Token, Vocabulary};
-
-/// Where in a sentence a phrase must be.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-enum At {
-    /// Where a clause begins, softening words aside.
-    #[default]
-    Start,
-    /// Where the sentence begins, softening words aside.
-    Lead,
-    /// At the end of the sentence.
-    End,
-    /// It is the whole sentence, softening words aside.
-    Whole,
-    /// Anywhere.
-    Any,
-}
+use super::files::{self, At, CORE, FILES, File, FileRule};
+use super::phrases::{Compiler, PhraseSet, Token, Vocabulary};
+use super::script::{Letters, Script, telling};
+use super::strings::{Strings, UnspacedRules};
 
 /// A rule's phrase that was found.
 #[derive(Clone, Copy, Debug)]
@@ -38,54 +21,27 @@ pub(super) struct Match {
     pub(super) start: usize,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    language: String,
-    /// Whether words are divided by spaces.
-    #[serde(default = "yes")]
-    spaced: bool,
-    /// Function words that distinguish the language from others.
-    #[serde(default)]
-    marks: Vec<String>,
-    /// Words after which a clause begins.
-    #[serde(default)]
-    conjunctions: Vec<String>,
-    /// Words that may precede what a clause says.
-    #[serde(default)]
-    softeners: Vec<String>,
-    #[serde(default)]
-    rule: Vec<FileRule>,
+/// What the phrases of a rule say, how sure that is, and where they must be.
+pub(super) struct Rule {
+    pub(super) kind: String,
+    pub(super) confidence: u8,
+    pub(super) at: At,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FileRule {
-    kind: String,
-    confidence: u8,
-    #[serde(default)]
-    at: At,
-    phrases: Vec<String>,
-    /// Phrases that cancel the rule if one of its own phrases begins at the same place.
-    #[serde(default)]
-    unless: Vec<String>,
-}
+/// The languages that are read at first use, and the marks of all others.
+static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
+    let mut lexicon = Lexicon::load(0..CORE);
+    for (index, (_, _, text)) in FILES.iter().enumerate().skip(CORE) {
+        for mark in files::marks(text) {
+            lexicon.vocabulary.mark(mark, 1 << index);
+            lexicon.vocabulary.mark_unmarked(mark, 1 << index);
+        }
+    }
+    lexicon
+});
 
-fn yes() -> bool {
-    true
-}
-
-/// The files in the order of their bits in the vocabulary. English is first: it is the fallback.
-const FILES: [(&str, &str); 6] = [
-    ("eng", include_str!("../../data/cues/eng.toml")),
-    ("deu", include_str!("../../data/cues/deu.toml")),
-    ("fra", include_str!("../../data/cues/fra.toml")),
-    ("spa", include_str!("../../data/cues/spa.toml")),
-    ("cmn", include_str!("../../data/cues/cmn.toml")),
-    ("jpn", include_str!("../../data/cues/jpn.toml")),
-];
-
-static LEXICON: LazyLock<Lexicon> = LazyLock::new(Lexicon::load);
+/// The other languages, each read when it is met.
+static LATER: [OnceLock<Lexicon>; FILES.len()] = [const { OnceLock::new() }; FILES.len()];
 
 struct Lexicon {
     vocabulary: Vocabulary,
@@ -93,8 +49,7 @@ struct Lexicon {
 }
 
 struct Language {
-    code: &'static str,
-    rules: Vec<(String, u8, At)>,
+    rules: Vec<Rule>,
     form: Form,
 }
 
@@ -111,34 +66,29 @@ struct SpacedRules {
     vetoes: PhraseSet,
 }
 
-struct UnspacedRules {
-    softeners: Vec<String>,
-    phrases: Strings,
-    vetoes: Strings,
-}
-
 /// All matches in `sentence`, by the rules of the language that it is most likely written in; `fallback` decides where
 /// the sentence is too short to tell.
 pub(super) fn matches(sentence: &str, fallback: Option<&'static str>) -> Vec<Match> {
     let lexicon = &*LEXICON;
     let tokens = lexicon.vocabulary.tokens(sentence);
-    let code = by_script(sentence)
-        .or_else(|| lexicon.by_words(&tokens, fallback, 1))
-        .or(fallback)
-        .unwrap_or("eng");
-    let find = |code: &str| {
-        lexicon
-            .languages
-            .iter()
-            .find(|language| language.code == code)
-    };
-    let Some(language) = find(code).or_else(|| find("eng")) else {
-        return Vec::new();
-    };
-    let mut found = match &language.form {
-        Form::Spaced(rules) => language.in_words(rules, &tokens),
-        Form::Unspaced(rules) => language.in_characters(rules, sentence),
-    };
+    let mut found = Vec::new();
+    for index in lexicon
+        .tongues(sentence, &tokens, fallback)
+        .into_iter()
+        .flatten()
+    {
+        if let Some(language) = lexicon.languages.get(index) {
+            found.extend(language.matches(&tokens, sentence));
+        } else if let Some(later) = later(index)
+            && let Some(language) = later.languages.first()
+        {
+            let tokens = match language.form {
+                Form::Spaced(_) => later.vocabulary.tokens(sentence),
+                Form::Unspaced(_) => Vec::new(),
+            };
+            found.extend(language.matches(&tokens, sentence));
+        }
+    }
     found.sort_by_key(|found| found.start);
     found
 }
@@ -155,52 +105,57 @@ pub(crate) fn point(sentence: &str) -> Option<usize> {
         .map(|(_, start)| start)
 }
 
-/// The language of `text`: by its script, or by the words of the rule files in it.
-pub(super) fn guess(text: &str) -> Option<&'static str> {
-    guess_with(text, 1)
+/// The language of `text`, a message: by its script, or by the words of the rule files in it. `fallback` decides where
+/// it is too short to tell.
+pub(super) fn guess(text: &str, fallback: Option<&'static str>) -> Option<&'static str> {
+    guess_with(text, 1, fallback).or(fallback)
 }
 
 /// The same, but only where several words speak for it.
 pub(super) fn guess_surely(text: &str) -> Option<&'static str> {
-    guess_with(text, 5)
+    guess_with(text, 5, None)
 }
 
-fn guess_with(text: &str, least: usize) -> Option<&'static str> {
+fn guess_with(text: &str, least: usize, fallback: Option<&str>) -> Option<&'static str> {
     const ENOUGH_BYTES: usize = 4000;
     let head = text
         .get(..text.floor_char_boundary(ENOUGH_BYTES))
         .unwrap_or(text);
-    by_script(head).or_else(|| LEXICON.by_words(&LEXICON.vocabulary.tokens(head), None, least))
+    let tokens = LEXICON.vocabulary.tokens(head);
+    let index = match LEXICON.by_script(head, &tokens, fallback) {
+        ByScript::Language(index, _) => Some(index),
+        ByScript::Unknown => None,
+        ByScript::Latin => LEXICON.by_words(head, &tokens, fallback, least).ok(),
+    };
+    index.and_then(|index| FILES.get(index)).map(|(code, ..)| *code)
 }
 
-fn by_script(text: &str) -> Option<&'static str> {
-    if text.is_ascii() {
-        return None;
-    }
-    let (mut kana, mut han, mut other) = (0_usize, 0_usize, 0_usize);
-    for c in text.chars() {
-        match c {
-            '\u{3041}'..='\u{30ff}' => kana += 1,
-            '\u{4e00}'..='\u{9fff}' | '\u{3400}'..='\u{4dbf}' => han += 1,
-            _ if c.is_alphabetic() => other += 1,
-            _ => {}
-        }
-    }
-    // One character of these scripts says about as much as three letters.
-    if (kana + han) * 4 <= other || kana + han == 0 {
-        return None;
-    }
-    Some(if kana * 8 > han { "jpn" } else { "cmn" })
+/// The language at this place of the files, read when it is first met.
+fn later(index: usize) -> Option<&'static Lexicon> {
+    let cell = LATER.get(index)?;
+    Some(cell.get_or_init(|| Lexicon::load(index..index + 1)))
+}
+
+/// What the script of a text says about its language.
+enum ByScript {
+    /// Its place in the files, and whether it may just be a word in an English sentence.
+    Language(usize, bool),
+    /// A language without a file.
+    Unknown,
+    /// One of several that the words tell apart.
+    Latin,
 }
 
 impl Lexicon {
-    fn load() -> Self {
+    fn load(places: std::ops::Range<usize>) -> Self {
         let mut vocabulary = Vocabulary::default();
         let mut languages = Vec::new();
-        for (index, (code, text)) in FILES.into_iter().enumerate() {
+        for (index, (code, _, text)) in FILES.iter().enumerate().take(places.end).skip(places.start) {
             // A file that does not parse is left out: a test keeps that from being shipped.
-            if let Ok(file) = toml::from_str::<File>(text) {
-                languages.push(Language::compile(code, 1 << index, file, &mut vocabulary));
+            if let Ok(file) = toml::from_str::<File>(text)
+                && file.language == *code
+            {
+                languages.push(Language::compile(1 << index, file, &mut vocabulary));
             }
         }
         Self {
@@ -209,48 +164,140 @@ impl Lexicon {
         }
     }
 
-    /// The language with the most of its own words among `tokens`. `None` where `fallback` is as likely, or nearly so.
+    /// The places of the languages by whose rules a sentence is read: nearly always one, two where it is uncertain.
+    fn tongues(
+        &self,
+        sentence: &str,
+        tokens: &[Token<'_>],
+        fallback: Option<&str>,
+    ) -> [Option<usize>; 2] {
+        const ENGLISH: usize = 0;
+        match self.by_script(sentence, tokens, fallback) {
+            ByScript::Unknown => [Some(ENGLISH), None],
+            ByScript::Language(index, false) => [Some(index), None],
+            ByScript::Language(index, true) => [Some(index), Some(ENGLISH)],
+            ByScript::Latin => match self.by_words(sentence, tokens, fallback, 1) {
+                Ok(index) => [Some(index), None],
+                Err(is_english_too) => {
+                    let index = fallback.and_then(files::index_of).unwrap_or(ENGLISH);
+                    let is_english_too = is_english_too && index != ENGLISH;
+                    [Some(index), is_english_too.then_some(ENGLISH)]
+                }
+            },
+        }
+    }
+
+    fn by_script(
+        &self,
+        text: &str,
+        tokens: &[Token<'_>],
+        fallback: Option<&str>,
+    ) -> ByScript {
+        let letters = Letters::of(text);
+        let (script, is_uncertain) = letters.script();
+        let code = match script {
+            Script::Latin => return ByScript::Latin,
+            Script::Cyrillic if letters.is_foreign() => None,
+            Script::Cyrillic => {
+                let count = |code: &str| {
+                    let bit = files::index_of(code).map_or(0, |index| 1 << index);
+                    tokens
+                        .iter()
+                        .filter(|token| self.vocabulary.languages(token.number).1 & bit != 0)
+                        .count()
+                };
+                let (rus, ukr) = (
+                    count("rus") + 2 * letters.russian,
+                    count("ukr") + 2 * letters.ukrainian,
+                );
+                let is_ukrainian = ukr > rus || ukr == rus && fallback == Some("ukr");
+                Some(if is_ukrainian { "ukr" } else { "rus" })
+            }
+            _ => letters.language(script),
+        };
+        code.and_then(files::index_of)
+            .map_or(ByScript::Unknown, |index| {
+                ByScript::Language(index, is_uncertain)
+            })
+    }
+
+    /// The language with the most of its own words among `tokens`. An error where there are fewer than `least` or
+    /// where `fallback` is as likely, or nearly so: whether English is then at least as likely.
     fn by_words(
         &self,
+        text: &str,
         tokens: &[Token<'_>],
         fallback: Option<&str>,
         least: usize,
-    ) -> Option<&'static str> {
+    ) -> Result<usize, bool> {
         // A function word of one language counts three times, a word that its rules know once.
         const CLOSE: usize = 2;
+        const MARK: usize = 3;
         let mut scores = [0_usize; FILES.len()];
         for token in tokens.iter().filter(|token| token.number != 0) {
             let (known, marks) = self.vocabulary.languages(token.number);
-            for (index, score) in scores.iter_mut().enumerate() {
-                *score += usize::from(known >> index & 1) + 3 * usize::from(marks >> index & 1);
+            let mut bits = known | marks;
+            while bits != 0 {
+                let index = bits.trailing_zeros();
+                bits &= bits - 1;
+                if let Some(score) = scores.get_mut(index as usize) {
+                    let is_mark = marks >> index & 1 == 1;
+                    // What an English text has too says little for a language that is read later.
+                    let is_shared = index as usize >= CORE && known & 1 == 1;
+                    *score += usize::from(known >> index & 1 == 1)
+                        + if is_mark && !is_shared {
+                            MARK
+                        } else {
+                            usize::from(is_mark)
+                        };
+                }
             }
         }
-        let best = scores.iter().copied().max().filter(|best| *best >= least)?;
-        let score_of = |code: &str| {
-            FILES
-                .iter()
-                .position(|(of, _)| *of == code)
-                .and_then(|index| scores.get(index))
-                .copied()
-                .unwrap_or(0)
-        };
-        if let Some(fallback) = fallback
-            && score_of(fallback) + CLOSE >= best
-        {
-            return None;
+        if !text.is_ascii() {
+            for index in text.chars().filter_map(telling).filter_map(files::index_of).take(3) {
+                if let Some(score) = scores.get_mut(index) {
+                    *score += MARK;
+                }
+            }
+        }
+        let place = fallback.and_then(files::index_of);
+        let core = scores.iter().take(CORE).copied().max().unwrap_or(0);
+        let latin = |index: usize| FILES.get(index).is_some_and(|(_, script, _)| *script == Script::Latin);
+        for (index, score) in scores.iter_mut().enumerate().skip(CORE) {
+            // Rarely does a language without a function word in the text come into question.
+            let is_likely = *score >= MARK && *score + MARK + CLOSE >= core || Some(index) == place;
+            if is_likely && latin(index) && let Some(later) = later(index) {
+                let is_ascii = text.is_ascii();
+                *score += tokens
+                    .iter()
+                    .filter(|token| !token.is_punctuation && later.vocabulary.number(&token.text, is_ascii) != 0)
+                    .count();
+            } else if !latin(index) {
+                *score = 0;
+            }
+        }
+        let score_of = |index: usize| scores.get(index).copied().unwrap_or(0);
+        let best = scores.iter().copied().max().unwrap_or(0);
+        let fallback_score = place.map_or(0, score_of);
+        let is_english_too = score_of(0) > 0 && score_of(0) >= fallback_score;
+        if best < least || place.is_some_and(|_| fallback_score + CLOSE >= best) {
+            return Err(is_english_too);
         }
         // English leads a tie: it is first in the list.
-        FILES
+        scores
             .iter()
-            .zip(scores)
-            .find(|(_, score)| *score == best)
-            .map(|((code, _), _)| *code)
+            .position(|score| *score == best)
+            .ok_or(is_english_too)
     }
 }
 
 impl Language {
-    fn compile(code: &'static str, bit: u8, file: File, vocabulary: &mut Vocabulary) -> Self {
-        debug_assert_eq!(code, file.language);
+    fn compile(bit: u32, file: File, vocabulary: &mut Vocabulary) -> Self {
+        let compiler = Compiler {
+            bit,
+            unmarked: file.unmarked,
+        };
+        vocabulary.prefixes = file.prefixes;
         for mark in &file.marks {
             vocabulary.mark(mark, bit);
         }
@@ -262,14 +309,14 @@ impl Language {
                 .map(|word| vocabulary.intern(word, bit))
                 .collect();
             for phrase in &file.softeners {
-                rules.softeners.add(0, phrase, vocabulary, bit);
+                rules.softeners.add(0, phrase, vocabulary, compiler);
             }
             for (number, rule) in file.rule.iter().enumerate() {
                 for phrase in &rule.phrases {
-                    rules.phrases.add(number, phrase, vocabulary, bit);
+                    rules.phrases.add(number, phrase, vocabulary, compiler);
                 }
                 for phrase in &rule.unless {
-                    rules.vetoes.add(number, phrase, vocabulary, bit);
+                    rules.vetoes.add(number, phrase, vocabulary, compiler);
                 }
             }
             Form::Spaced(rules)
@@ -294,9 +341,20 @@ impl Language {
         let rules = file
             .rule
             .into_iter()
-            .map(|rule| (rule.kind, rule.confidence, rule.at))
+            .map(|rule| Rule {
+                kind: rule.kind,
+                confidence: rule.confidence,
+                at: rule.at,
+            })
             .collect();
-        Self { code, rules, form }
+        Self { rules, form }
+    }
+
+    fn matches(&'static self, tokens: &[Token<'_>], sentence: &str) -> Vec<Match> {
+        match &self.form {
+            Form::Spaced(rules) => self.in_words(rules, tokens),
+            Form::Unspaced(rules) => rules.matches(&self.rules, sentence),
+        }
     }
 
     fn in_words(&'static self, rules: &SpacedRules, tokens: &[Token<'_>]) -> Vec<Match> {
@@ -308,7 +366,7 @@ impl Language {
         let mut found = Vec::new();
         for (at, token) in tokens.iter().enumerate() {
             rules.phrases.for_each_at(tokens, at, |number, end| {
-                let Some((kind, confidence, place)) = self.rules.get(number) else {
+                let Some(Rule { kind, confidence, at: place }) = self.rules.get(number) else {
                     return;
                 };
                 let fits = match place {
@@ -333,58 +391,6 @@ impl Language {
                     });
                 }
             });
-        }
-        found
-    }
-
-    fn in_characters(&'static self, rules: &UnspacedRules, sentence: &str) -> Vec<Match> {
-        let past_words = sentence
-            .trim_end_matches(|c: char| !c.is_alphanumeric())
-            .len();
-        let vetoes = rules.vetoes.find(sentence);
-        let begins_clause = |start: usize| {
-            let before = sentence.get(..start).unwrap_or_default().trim_end();
-            before
-                .chars()
-                .next_back()
-                .is_none_or(|c| !c.is_alphanumeric())
-                || rules.softeners.iter().any(|softener| {
-                    before.strip_suffix(softener.as_str()).is_some_and(|rest| {
-                        rest.chars()
-                            .next_back()
-                            .is_none_or(|c| !c.is_alphanumeric())
-                    })
-                })
-        };
-        let mut found = Vec::new();
-        for (number, start, end) in rules.phrases.find(sentence) {
-            let Some((kind, confidence, place)) = self.rules.get(number) else {
-                continue;
-            };
-            let fits = match place {
-                At::Any => true,
-                At::Start => begins_clause(start),
-                At::Lead => {
-                    let is_first_clause = !sentence
-                        .get(..start)
-                        .unwrap_or_default()
-                        .contains(['，', '。', '、', ',', '；']);
-                    start == 0 || (is_first_clause && begins_clause(start))
-                }
-                At::End => end >= past_words,
-                At::Whole => start == 0 && end >= past_words,
-            };
-            // A veto undoes the phrase that it overlaps.
-            let is_vetoed = vetoes
-                .iter()
-                .any(|&(of, from, to)| of == number && from < end && start < to);
-            if fits && !is_vetoed {
-                found.push(Match {
-                    kind,
-                    confidence: *confidence,
-                    start,
-                });
-            }
         }
         found
     }
@@ -441,73 +447,18 @@ impl Starts {
     }
 }
 
-/// Strings with gaps, each with the number of its rule.
-struct Strings {
-    /// Finds the part before the first gap.
-    heads: Option<AhoCorasick>,
-    /// Rule, length of the head, and what follows the gaps.
-    strings: Vec<(usize, Vec<String>)>,
-}
-
-impl Strings {
-    fn new(strings: Vec<(usize, String)>) -> Self {
-        let strings: Vec<(usize, Vec<String>)> = strings
-            .into_iter()
-            .map(|(number, text)| (number, text.split('…').map(str::to_owned).collect()))
-            .collect();
-        let heads = AhoCorasick::new(
-            strings
-                .iter()
-                .map(|(_, parts)| parts.first().map_or("", String::as_str)),
-        )
-        .ok();
-        Self { heads, strings }
-    }
-
-    /// Rule and byte range of every match.
-    fn find(&self, text: &str) -> Vec<(usize, usize, usize)> {
-        const GAP_CHARS: usize = 12;
-        let Some(heads) = &self.heads else {
-            return Vec::new();
-        };
-        let mut found = Vec::new();
-        for hit in heads.find_overlapping_iter(text) {
-            let Some((number, parts)) = self.strings.get(hit.pattern().as_usize()) else {
-                continue;
-            };
-            let mut end = hit.end();
-            let fits = parts.iter().skip(1).all(|part| {
-                let rest = text.get(end..).unwrap_or_default();
-                let gap = rest
-                    .char_indices()
-                    .nth(GAP_CHARS)
-                    .map_or(rest.len(), |(at, _)| at);
-                let window = rest.floor_char_boundary((gap + part.len()).min(rest.len()));
-                let at = rest
-                    .get(..window)
-                    .and_then(|window| window.find(part.as_str()));
-                end += at.map_or(0, |at| at + part.len());
-                at.is_some()
-            });
-            if fits && !hit.is_empty() {
-                found.push((*number, hit.start(), end));
-            }
-        }
-        found
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_rule_file_parses() {
-        for (code, text) in FILES {
+        for (index, (code, _, text)) in FILES.into_iter().enumerate() {
             let file: File = toml::from_str(text).unwrap_or_else(|error| panic!("{code}: {error}"));
             assert_eq!(file.language, code);
+            assert!(files::marks(text).eq(&file.marks), "{code}");
+            assert_eq!(Lexicon::load(index..index + 1).languages.len(), 1, "{code}");
         }
-        assert_eq!(LEXICON.languages.len(), FILES.len());
     }
 
     #[test]
@@ -526,7 +477,15 @@ mod tests {
         .into_iter()
         .enumerate()
         {
-            set.add(rule, phrase, &mut vocabulary, 1);
+            set.add(
+                rule,
+                phrase,
+                &mut vocabulary,
+                Compiler {
+                    bit: 1,
+                    unmarked: false,
+                },
+            );
         }
         let check = |text: &str, expected: &[usize]| {
             let tokens = vocabulary.tokens(text);

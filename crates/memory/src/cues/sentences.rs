@@ -26,7 +26,7 @@ pub(crate) fn sentences(text: &str) -> Vec<Range<usize>> {
                 }
                 line_start = after;
             }
-            '。' | '！' | '？' | '｡' => {
+            '。' | '！' | '？' | '｡' | '؟' | '۔' | '।' | '॥' => {
                 push(text, start..after, &mut out);
                 start = after;
             }
@@ -100,10 +100,13 @@ fn is_ordinal(before: Option<&str>, after: Option<&str>) -> bool {
 }
 
 fn is_abbreviation(before: &str) -> bool {
-    const KNOWN: [&str; 34] = [
+    const KNOWN: [&str; 71] = [
         "e.g", "i.e", "etc", "vs", "mr", "mrs", "ms", "dr", "prof", "st", "no", "approx", "cf",
         "resp", "incl", "excl", "fig", "sec", "ca", "z.b", "d.h", "u.a", "bzw", "usw", "ggf",
-        "evtl", "nr", "p.ej", "sr", "sra", "ud", "uds", "p.ex", "inc",
+        "evtl", "nr", "p.ej", "sr", "sra", "ud", "uds", "p.ex", "inc", "np", "itd", "itp", "tzn",
+        "tj", "m.in", "т.е", "т.к", "т.д", "т.п", "др", "стр", "рис", "напр", "тис", "див", "bv",
+        "bijv", "enz", "o.a", "d.w.z", "i.p.v", "m.b.t", "ecc", "p.es", "pag", "dott", "vb", "örn",
+        "bkz", "dll", "dsb", "tsb", "yg", "v.v", "vd", "tp",
     ];
     let word = before
         .rsplit(|c: char| c.is_whitespace() || matches!(c, '(' | '[' | '"'))
@@ -123,7 +126,7 @@ fn is_abbreviation(before: &str) -> bool {
             previous.starts_with(char::is_uppercase) && !previous.ends_with([',', '.'])
         });
     // "no." ends a sentence as often as it shortens "number".
-    let is_known = word.len() <= 6
+    let is_known = word.len() <= 10
         && word != "no"
         && KNOWN.iter().any(|known| word.eq_ignore_ascii_case(known))
         && before.len() > word.len();

@@ -3,6 +3,7 @@ mod chinese_japanese;
 mod english;
 mod french_spanish;
 mod german;
+mod languages;
 mod model_and_tools;
 mod structure;
 

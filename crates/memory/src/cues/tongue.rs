@@ -37,8 +37,9 @@ pub fn language<'a>(samples: impl IntoIterator<Item = &'a str>) -> Option<&'stat
     let letters = own.chars().filter(|c| c.is_alphabetic()).count();
     // Function words decide where we know the language: short technical texts mislead statistics of letters.
     if let Some(known) = super::rules::guess_surely(&own) {
-        let is_wide = matches!(known, "cmn" | "jpn");
-        if is_wide || letters < 200 {
+        // Of a script that one language of the rule files has, statistics tell the others.
+        let is_told = matches!(known, "cmn" | "jpn" | "kor" | "tha" | "heb");
+        if is_told || letters < 200 {
             return Some(known);
         }
         let info = whatlang::detect(&own)?;
@@ -59,7 +60,17 @@ pub fn language<'a>(samples: impl IntoIterator<Item = &'a str>) -> Option<&'stat
             | whatlang::Script::Hebrew
     );
     let is_told = info.is_reliable() || !is_shared;
-    (is_told && letters >= 12).then(|| info.lang().code())
+    let code = info.lang().code();
+    // A language without function words that we know is told by many letters only.
+    let least = if reads(code) || !is_shared { 12 } else { 40 };
+    (is_told && letters >= least).then_some(code)
+}
+
+/// Whether the rules of a person who writes this language (ISO 639-3) are recognised. Of others, only English words and
+/// punctuation are.
+#[must_use]
+pub fn reads(language: &str) -> bool {
+    super::files::index_of(language).is_some()
 }
 
 /// A word of prose: no path, identifier, number or address.

@@ -136,6 +136,8 @@ pub struct Circumstances {
     pub after_interruption: bool,
     /// It is the first message of the conversation: there is nothing yet to correct.
     pub is_first: bool,
+    /// The language of the conversation, where it is known: it decides for messages that are too short to tell.
+    pub language: Option<&'static str>,
 }
 
 /// A sentence of a user message.
@@ -162,7 +164,7 @@ pub fn user_sentences(text: &str, circumstances: Circumstances) -> Vec<Sentence<
         .filter_map(|(range, _)| text.get(range.clone()))
         .take(20)
         .collect();
-    let fallback = rules::guess(&own);
+    let fallback = rules::guess(&own, circumstances.language);
     let mut is_first_sentence = true;
     let mut was_pushback = false;
     for (range, voice) in stretches {
@@ -251,6 +253,19 @@ pub fn user_sentences(text: &str, circumstances: Circumstances) -> Vec<Sentence<
 /// How sure it is that a labelled statement is meant to last.
 const LABELLED: u8 = 82;
 
+/// The language of the person's own sentences, where several words speak for it: see [`Circumstances::language`].
+#[must_use]
+pub fn sure_language(sentences: &[Sentence<'_>]) -> Option<&'static str> {
+    const ENOUGH: usize = 8;
+    let own: Vec<&str> = sentences
+        .iter()
+        .filter(|sentence| sentence.voice == Voice::Person)
+        .map(|sentence| sentence.text)
+        .take(ENOUGH)
+        .collect();
+    rules::guess_surely(&own.join("\n"))
+}
+
 /// An objection up to this length says only that something is wrong, not what is right.
 const PUSHBACK_CHARACTERS: usize = 30;
 
@@ -293,7 +308,7 @@ fn cues_of(sentence: &str, fallback: Option<&'static str>) -> Cues {
         .trim_end_matches(['"', '\'', ')', '”', '*', ' '])
         .chars()
         .next_back();
-    let asks = matches!(last, Some('?' | '？'));
+    let asks = matches!(last, Some('?' | '？' | '؟'));
     if asks {
         cues.raise(Cue::Question, 90);
         // "could you add a test?" asks for work, "is the test flaky?" does not.

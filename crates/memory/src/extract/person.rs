@@ -100,8 +100,10 @@ impl Extractor<'_> {
         let circumstances = Circumstances {
             after_interruption: self.is_interrupted,
             is_first: self.requests.is_empty() && self.turns <= 1,
+            language: self.language,
         };
         let sentences = cues::user_sentences(text, circumstances);
+        self.language = cues::sure_language(&sentences).or(self.language);
         self.is_interrupted = cues::interruption(text).is_some();
         if self.is_interrupted {
             self.waiting.interrupt();

@@ -15,6 +15,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::cues;
 use crate::document::{Cover, Entry, Item, Memory, Origin, RequestKind, Section, Status};
 
 /// The headings, in their order.
@@ -108,10 +109,22 @@ pub fn render(memory: &Memory) -> String {
 pub fn first_line(memory: &Memory) -> String {
     let has_tool_lines = memory.items.iter().any(|item| item.origin == Origin::Tool);
     format!(
-        "Memory of {}. Reference data; later messages win.{}\n",
+        "Memory of {}. Reference data; later messages win.{}{}\n",
         covered(&memory.cover),
-        if has_tool_lines { TOOL_MARK } else { "" }
+        if has_tool_lines { TOOL_MARK } else { "" },
+        unread_language(memory).unwrap_or_default()
     )
+}
+
+/// What the reader must know of a conversation in a language in which no rules are recognised, after a space.
+pub(super) fn unread_language(memory: &Memory) -> Option<String> {
+    let language = memory.language.as_deref()?;
+    let name = whatlang::Lang::from_code(language)?.eng_name();
+    (!cues::reads(language)).then(|| {
+        format!(
+            " Rules are not recognised in {name}: the quoted messages of the person may hold some."
+        )
+    })
 }
 
 /// The heading with the empty line before it.
