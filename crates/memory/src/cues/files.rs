@@ -158,16 +158,8 @@ pub(super) const FILES: [(&str, Script, &str); 20] = [
         Script::Hangul,
         include_str!("../../data/cues/kor.toml"),
     ),
-    (
-        "cmn",
-        Script::Han,
-        include_str!("../../data/cues/cmn.toml"),
-    ),
-    (
-        "jpn",
-        Script::Han,
-        include_str!("../../data/cues/jpn.toml"),
-    ),
+    ("cmn", Script::Han, include_str!("../../data/cues/cmn.toml")),
+    ("jpn", Script::Han, include_str!("../../data/cues/jpn.toml")),
 ];
 
 /// The place of a language in [`FILES`].

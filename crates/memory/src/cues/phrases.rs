@@ -49,10 +49,7 @@ impl Vocabulary {
     fn word(&mut self, word: &str) -> (u32, &mut Word) {
         // Number 0 is kept for words that no rule knows.
         let next = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX - 1) + 1;
-        let number = *self
-            .numbers
-            .entry(lower(word).into_owned())
-            .or_insert(next);
+        let number = *self.numbers.entry(lower(word).into_owned()).or_insert(next);
         let index = number as usize;
         if self.words.len() <= index {
             self.words.resize(index + 1, Word::default());

@@ -127,7 +127,9 @@ fn guess_with(text: &str, least: usize, fallback: Option<&str>) -> Option<&'stat
         ByScript::Unknown => None,
         ByScript::Latin => LEXICON.by_words(head, &tokens, fallback, least).ok(),
     };
-    index.and_then(|index| FILES.get(index)).map(|(code, ..)| *code)
+    index
+        .and_then(|index| FILES.get(index))
+        .map(|(code, ..)| *code)
 }
 
 /// The language at this place of the files, read when it is first met.
@@ -150,7 +152,8 @@ impl Lexicon {
     fn load(places: std::ops::Range<usize>) -> Self {
         let mut vocabulary = Vocabulary::default();
         let mut languages = Vec::new();
-        for (index, (code, _, text)) in FILES.iter().enumerate().take(places.end).skip(places.start) {
+        for (index, (code, _, text)) in FILES.iter().enumerate().take(places.end).skip(places.start)
+        {
             // A file that does not parse is left out: a test keeps that from being shipped.
             if let Ok(file) = toml::from_str::<File>(text)
                 && file.language == *code
@@ -187,12 +190,7 @@ impl Lexicon {
         }
     }
 
-    fn by_script(
-        &self,
-        text: &str,
-        tokens: &[Token<'_>],
-        fallback: Option<&str>,
-    ) -> ByScript {
+    fn by_script(&self, text: &str, tokens: &[Token<'_>], fallback: Option<&str>) -> ByScript {
         let letters = Letters::of(text);
         let (script, is_uncertain) = letters.script();
         let code = match script {
@@ -254,7 +252,12 @@ impl Lexicon {
             }
         }
         if !text.is_ascii() {
-            for index in text.chars().filter_map(telling).filter_map(files::index_of).take(3) {
+            for index in text
+                .chars()
+                .filter_map(telling)
+                .filter_map(files::index_of)
+                .take(3)
+            {
                 if let Some(score) = scores.get_mut(index) {
                     *score += MARK;
                 }
@@ -262,15 +265,24 @@ impl Lexicon {
         }
         let place = fallback.and_then(files::index_of);
         let core = scores.iter().take(CORE).copied().max().unwrap_or(0);
-        let latin = |index: usize| FILES.get(index).is_some_and(|(_, script, _)| *script == Script::Latin);
+        let latin = |index: usize| {
+            FILES
+                .get(index)
+                .is_some_and(|(_, script, _)| *script == Script::Latin)
+        };
         for (index, score) in scores.iter_mut().enumerate().skip(CORE) {
             // Rarely does a language without a function word in the text come into question.
             let is_likely = *score >= MARK && *score + MARK + CLOSE >= core || Some(index) == place;
-            if is_likely && latin(index) && let Some(later) = later(index) {
+            if is_likely
+                && latin(index)
+                && let Some(later) = later(index)
+            {
                 let is_ascii = text.is_ascii();
                 *score += tokens
                     .iter()
-                    .filter(|token| !token.is_punctuation && later.vocabulary.number(&token.text, is_ascii) != 0)
+                    .filter(|token| {
+                        !token.is_punctuation && later.vocabulary.number(&token.text, is_ascii) != 0
+                    })
                     .count();
             } else if !latin(index) {
                 *score = 0;
@@ -366,7 +378,12 @@ impl Language {
         let mut found = Vec::new();
         for (at, token) in tokens.iter().enumerate() {
             rules.phrases.for_each_at(tokens, at, |number, end| {
-                let Some(Rule { kind, confidence, at: place }) = self.rules.get(number) else {
+                let Some(Rule {
+                    kind,
+                    confidence,
+                    at: place,
+                }) = self.rules.get(number)
+                else {
                     return;
                 };
                 let fits = match place {

@@ -56,7 +56,17 @@ impl Letters {
                 match c {
                     'і' | 'ї' | 'є' | 'ґ' | 'І' | 'Ї' | 'Є' | 'Ґ' => self.ukrainian += 1,
                     'ы' | 'э' | 'ъ' | 'ё' | 'Ы' | 'Э' | 'Ъ' | 'Ё' => self.russian += 1,
-                    'ј' | 'љ' | 'њ' | 'ђ' | 'ћ' | 'џ' | 'ќ' | 'ѓ' | 'ѕ' | 'ў' | '\u{48a}'..='\u{52f}' => {
+                    'ј'
+                    | 'љ'
+                    | 'њ'
+                    | 'ђ'
+                    | 'ћ'
+                    | 'џ'
+                    | 'ќ'
+                    | 'ѓ'
+                    | 'ѕ'
+                    | 'ў'
+                    | '\u{48a}'..='\u{52f}' => {
                         self.foreign += 1;
                     }
                     _ => {}
@@ -65,12 +75,17 @@ impl Letters {
             }
             '\u{590}'..='\u{5ff}' => Script::Hebrew,
             '\u{600}'..='\u{6ff}' | '\u{750}'..='\u{77f}' => {
-                self.foreign += usize::from(matches!(c, 'پ' | 'چ' | 'ژ' | 'گ' | 'ک' | 'ی' | 'ٹ' | 'ڈ' | 'ڑ' | 'ں' | 'ے' | 'ہ'));
+                self.foreign += usize::from(matches!(
+                    c,
+                    'پ' | 'چ' | 'ژ' | 'گ' | 'ک' | 'ی' | 'ٹ' | 'ڈ' | 'ڑ' | 'ں' | 'ے' | 'ہ'
+                ));
                 Script::Arabic
             }
             '\u{900}'..='\u{963}' => Script::Devanagari,
             '\u{e00}'..='\u{e7f}' => Script::Thai,
-            '\u{1100}'..='\u{11ff}' | '\u{3130}'..='\u{318f}' | '\u{ac00}'..='\u{d7a3}' => Script::Hangul,
+            '\u{1100}'..='\u{11ff}' | '\u{3130}'..='\u{318f}' | '\u{ac00}'..='\u{d7a3}' => {
+                Script::Hangul
+            }
             '\u{3041}'..='\u{30ff}' => {
                 self.kana += 1;
                 Script::Han
@@ -103,7 +118,9 @@ impl Letters {
         let latin = count(Script::Latin) + self.other;
         let most = ALL.into_iter().rev().max_by_key(|script| count(*script));
         match most {
-            Some(script) if count(script) * 4 > latin => (script, count(script) < latin && script != Script::Han),
+            Some(script) if count(script) * 4 > latin => {
+                (script, count(script) < latin && script != Script::Han)
+            }
             _ => (Script::Latin, false),
         }
     }
@@ -119,7 +136,11 @@ impl Letters {
             Script::Hangul => Some("kor"),
             Script::Han => {
                 let all = self.counts.get(Script::Han as usize).copied().unwrap_or(0);
-                Some(if self.kana * 8 > all - self.kana { "jpn" } else { "cmn" })
+                Some(if self.kana * 8 > all - self.kana {
+                    "jpn"
+                } else {
+                    "cmn"
+                })
             }
             Script::Latin | Script::Cyrillic => None,
         }
@@ -148,7 +169,13 @@ pub(super) fn telling(c: char) -> Option<&'static str> {
 /// `None` for a mark that falls away.
 pub(super) fn plain(c: char) -> Option<char> {
     Some(match c {
-        '\u{307}' | '\u{591}'..='\u{5c7}' | '\u{640}' | '\u{64b}'..='\u{652}' | '\u{93c}' | '\u{200c}' | '\u{200d}' => {
+        '\u{307}'
+        | '\u{591}'..='\u{5c7}'
+        | '\u{640}'
+        | '\u{64b}'..='\u{652}'
+        | '\u{93c}'
+        | '\u{200c}'
+        | '\u{200d}' => {
             return None;
         }
         '’' => '\'',

@@ -35,7 +35,12 @@ impl UnspacedRules {
         };
         let mut found = Vec::new();
         for (number, start, end) in self.phrases.find(sentence) {
-            let Some(Rule { kind, confidence, at: place }) = rules.get(number) else {
+            let Some(Rule {
+                kind,
+                confidence,
+                at: place,
+            }) = rules.get(number)
+            else {
                 continue;
             };
             let fits = match place {
@@ -122,4 +127,3 @@ impl Strings {
         found
     }
 }
-

@@ -60,7 +60,10 @@ fn rules_are_told_from_other_sentences() {
                 }
                 if is_kept != (sign == "+") {
                     let sentences = user_sentences(sentence, Circumstances::default());
-                    let cues: Vec<_> = sentences.iter().map(|s| s.cues.iter().collect::<Vec<_>>()).collect();
+                    let cues: Vec<_> = sentences
+                        .iter()
+                        .map(|s| s.cues.iter().collect::<Vec<_>>())
+                        .collect();
                     report.push_str(&format!("{code} {language:?} {line} {cues:?}\n"));
                 }
             }
