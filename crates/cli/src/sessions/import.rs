@@ -6,9 +6,10 @@ use serde::Serialize;
 use throughline::engine::CompactionOutcome;
 use throughline::{OpenError, Session, SessionError};
 use throughline_formats::convert::{self, Loss};
-use throughline_transcript::body::list_name;
+use throughline_transcript::body::{list_name, read_message};
 use throughline_transcript::conversation::Conversation;
 use throughline_transcript::json::Raw;
+use throughline_transcript::message::{Block, Content};
 use throughline_transcript::request::{Caching, Frame, MemoryPlace};
 use throughline_transcript::wire::Wire;
 
@@ -22,6 +23,8 @@ use crate::{connect, selection, storage, words};
 
 /// Titles of sources can be whole messages.
 const TITLE_CHARACTERS: usize = 80;
+/// How many blocks further on the time of a converted message is looked for. A conversion leaves out only some.
+const BLOCKS_SEARCHED_MAX: usize = 64;
 
 pub(super) async fn run(
     arguments: &arguments::Import,
@@ -53,7 +56,8 @@ pub(super) async fn run(
                 Some(system) => system,
                 None => converted.system,
             })
-            .history(converted.messages);
+            .history(converted.messages)
+            .history_times(converted.times);
         if let Some(window) = connection.window {
             builder = builder.window(window);
         }
@@ -126,6 +130,8 @@ fn tell(
 /// The conversation in the form of the wire.
 struct ConvertedSession {
     messages: Vec<Raw>,
+    /// When each of them was said, milliseconds since 1970 UTC.
+    times: Vec<Option<i64>>,
     system: String,
     losses: Vec<Loss>,
 }
@@ -157,10 +163,50 @@ impl ConvertedSession {
         // Tools are not taken over: those of the session are for its program to offer.
         losses.retain(|loss| !matches!(loss.code, "last-message" | "tool-made"));
         Ok(Self {
+            times: times(conversation, &messages),
             messages,
             system: frame.settings().system.clone(),
             losses,
         })
+    }
+}
+
+/// When each of the converted messages was said. A conversion joins and parts messages, so they are found by what is in
+/// them: the first of their blocks that follows in the conversation.
+fn times(conversation: &Conversation, converted: &[Raw]) -> Vec<Option<i64>> {
+    let blocks: Vec<(&Block, Option<i64>)> = conversation
+        .messages
+        .iter()
+        .flat_map(|message| message.blocks.iter().map(|block| (block, message.at_ms)))
+        .collect();
+    let mut next = 0;
+    let mut last = None;
+    converted
+        .iter()
+        .map(|raw| {
+            let mut first = None;
+            for block in read_message(raw)
+                .map(|message| message.blocks)
+                .unwrap_or_default()
+            {
+                let mut following = blocks.iter().skip(next).take(BLOCKS_SEARCHED_MAX);
+                if let Some(offset) = following.position(|(other, _)| is_same(&block, other)) {
+                    first = first.or(blocks[next + offset].1);
+                    next += offset + 1;
+                }
+            }
+            last = first.or(last);
+            last
+        })
+        .collect()
+}
+
+fn is_same(one: &Block, other: &Block) -> bool {
+    match (&one.content, &other.content) {
+        (Content::Text(one), Content::Text(other)) => one.decode() == other.decode(),
+        (Content::ToolCall(one), Content::ToolCall(other)) => one.id == other.id,
+        (Content::ToolResult(one), Content::ToolResult(other)) => one.call_id == other.call_id,
+        _ => false,
     }
 }
 

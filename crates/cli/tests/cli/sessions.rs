@@ -267,6 +267,61 @@ fn every_command_closes_the_database() {
 
 /// Sessions of two other programs are continued past the window, and nothing of them is forgotten.
 #[test]
+fn imported_messages_keep_their_times() {
+    let user = User::new();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("times.jsonl");
+    let line = |id: &str, parent: &str, kind: &str, minute: u32, content: &str| {
+        format!(
+            r#"{{"type":"{kind}","uuid":"{id}","parentUuid":{parent},"sessionId":"s","timestamp":"2026-03-04T10:0{minute}:00.000Z","message":{{"role":"{kind}","content":{content}}}}}"#
+        )
+    };
+    let lines = [
+        line("a", "null", "user", 1, r#""Count the ferries.""#),
+        line(
+            "b",
+            r#""a""#,
+            "assistant",
+            2,
+            r#"[{"type":"text","text":"I look."},{"type":"tool_use","id":"t1","name":"Bash","input":{}},{"type":"tool_use","id":"t2","name":"Bash","input":{}}]"#,
+        ),
+        line(
+            "c",
+            r#""b""#,
+            "user",
+            3,
+            r#"[{"type":"tool_result","tool_use_id":"t1","content":"two"},{"type":"tool_result","tool_use_id":"t2","content":"three"}]"#,
+        ),
+        line(
+            "d",
+            r#""c""#,
+            "assistant",
+            4,
+            r#"[{"type":"text","text":"Five."}]"#,
+        ),
+        line("e", r#""d""#, "user", 5, r#""And the buoys?""#),
+    ];
+    fs::write(&file, lines.join("\n")).unwrap();
+    let file = file.to_str().unwrap().to_owned();
+    for wire in ["anthropic", "openai-chat", "openai-responses"] {
+        let arguments = [&file, "--no-memory", "--model", "simulated", "--wire", wire];
+        let imported = import(&user, &arguments);
+        let id = imported["id"].as_str().unwrap();
+        let shown = json(&user, &["sessions", "show", id, "--json", "--messages"]);
+        let mut minutes: Vec<String> = shown["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|message| message["at"].as_str().unwrap().to_owned())
+            .map(|at| at[..16].to_owned())
+            .collect();
+        minutes.dedup();
+        let expected = (1..=5).map(|minute| format!("2026-03-04T10:0{minute}"));
+        assert_eq!(minutes, expected.collect::<Vec<_>>(), "{wire}: {shown}");
+    }
+}
+
+#[test]
 fn an_imported_session_is_answered_and_remembered() {
     for name in ["claude-code.jsonl", "codex.jsonl"] {
         let user = User::new();

@@ -161,7 +161,7 @@ pub(crate) fn append(
     }
 }
 
-/// The row of a message. `digest` is that of the prefix that ends with it.
+/// The row of a message. `digest` is that of the prefix that ends with it; `at` is now, for a message without a time.
 fn row(
     message: &Message,
     original: Option<&Raw>,
@@ -180,7 +180,7 @@ fn row(
             .into(),
         sent: original.map(|_| sent.as_bytes().to_vec().into()),
         digest: *digest.as_bytes(),
-        at_ms: Some(at.ms()),
+        at_ms: message.at_ms.or(Some(at.ms())),
         role: role(message.role).to_owned(),
         text: searchable(whole.as_ref().unwrap_or(message)),
         tokens: u32::try_from(tokens).unwrap_or(u32::MAX),

@@ -40,6 +40,7 @@ pub struct SessionBuilder {
     compactor: CompactorChoice,
     memory: Option<Memory>,
     history: Vec<Raw>,
+    history_times: Vec<Option<i64>>,
     hooks: Option<Arc<dyn Hooks>>,
     result_bytes_max: Option<usize>,
     open_wait: Duration,
@@ -94,6 +95,7 @@ impl SessionBuilder {
             compactor: CompactorChoice::Code,
             memory: None,
             history: Vec::new(),
+            history_times: Vec::new(),
             hooks: None,
             result_bytes_max: None,
             open_wait: Duration::ZERO,
@@ -264,6 +266,13 @@ impl SessionBuilder {
     /// had been said here; when it is due, a memory is made of them.
     pub fn history(mut self, messages: Vec<Raw>) -> Self {
         self.history = messages;
+        self
+    }
+
+    /// When each of the messages of [`SessionBuilder::history`] was said, in milliseconds since 1970 UTC. A message
+    /// without a time gets that at which the session starts.
+    pub fn history_times(mut self, at_ms: Vec<Option<i64>>) -> Self {
+        self.history_times = at_ms;
         self
     }
 

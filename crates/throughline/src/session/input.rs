@@ -15,9 +15,11 @@ use throughline_transcript::wire::Wire;
 
 use crate::core;
 
-/// The change with which a session begins behind messages from elsewhere; or the rule that they break.
+/// The change with which a session begins behind messages from elsewhere, said at the `times` that are known; or the
+/// rule that they break.
 pub(super) fn history(
     raws: &[Raw],
+    times: &[Option<i64>],
     frame: &Frame,
     checker: &RequestChecker<'_>,
     at: Time,
@@ -25,8 +27,11 @@ pub(super) fn history(
     settings: &CompactionSettings,
 ) -> Result<Change, String> {
     let wire = frame.wire();
-    let messages = core::read(raws, wire, 0, result_bytes_max)
+    let mut messages = core::read(raws, wire, 0, result_bytes_max)
         .map_err(|index| format!("message {index} is not a message"))?;
+    for (read, at_ms) in messages.iter_mut().zip(times) {
+        read.message.at_ms = *at_ms;
+    }
     let append = core::append(&messages, 0, Chain::new(), at, settings.counter);
     // With what would be said next, so that calls at the end are answered.
     let messages: Vec<Message> = messages.into_iter().map(|read| read.message).collect();

@@ -85,6 +85,7 @@ impl SessionBuilder {
         };
         let append = input::history(
             &history,
+            &self.history_times,
             &start.frame,
             &checker,
             start.clock.now(),
