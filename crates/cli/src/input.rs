@@ -1,10 +1,13 @@
-//! Gets at the conversations: reads a file, standard input, a folder or a database, and has it read by the library.
+//! Gets at the conversations: reads a file, standard input, a folder, a database or a zip archive, and has it read by the
+//! library.
 //!
 //! Every input becomes one text in a format that the library knows. What is skipped on the way is reported on
 //! standard error. The text is held once; nothing of it is copied that can be shared.
 
+mod archive;
 mod database;
 mod folder;
+mod zstd;
 
 use std::fs::{File, Metadata};
 use std::io::{self, IsTerminal, Read};
@@ -27,19 +30,12 @@ const BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
 const SKIPPED_SHOWN_MAX: usize = 5;
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
+const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
+/// An archive with files, and an empty one.
+const ZIP: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
 const SQLITE: &[u8] = b"SQLite format 3\0";
 /// What else is packed, and what unpacks it.
 const PACKED: &[(&[u8], &str, &str)] = &[
-    (
-        b"PK\x03\x04",
-        "a zip archive",
-        "unzip it, and give one of the files in it",
-    ),
-    (
-        b"\x28\xb5\x2f\xfd",
-        "compressed with zstd",
-        "unpack it first: zstd -dc FILE | throughline ... -",
-    ),
     (
         b"\xfd7zXZ\0",
         "compressed with xz",
@@ -62,8 +58,24 @@ pub(crate) struct Input {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Reads everything that `path` names.
+/// Reads everything that `path` names, which is one text.
 pub(crate) fn open(path: &Path, console: &Console, progress: &Progress) -> Result<Input, Failure> {
+    let mut inputs = open_all(path, console, progress)?;
+    match inputs.pop() {
+        Some(only) if inputs.is_empty() => Ok(only),
+        _ => {
+            let name = path.display();
+            let count = words::counted(inputs.len() + 1, "file");
+            Err(
+                Failure::new(Kind::Input, format!("{name} is a zip archive of {count}"))
+                    .hint("unpack it and give one of them"),
+            )
+        }
+    }
+}
+
+/// Reads everything that `path` names: the files of a zip archive, or one text.
+fn open_all(path: &Path, console: &Console, progress: &Progress) -> Result<Vec<Input>, Failure> {
     if path.as_os_str() == "-" {
         let stdin = io::stdin();
         if stdin.is_terminal() {
@@ -74,14 +86,14 @@ pub(crate) fn open(path: &Path, console: &Console, progress: &Progress) -> Resul
     let name = path.display().to_string();
     let metadata = path.metadata().map_err(|error| unreadable(path, &error))?;
     if metadata.is_dir() {
-        return folder::read(path, name);
+        return folder::read(path, name).map(|input| vec![input]);
     }
     let mut file = File::open(path).map_err(|error| unreadable(path, &error))?;
     if metadata.is_file() {
         let mut start = [0; 16];
         let length = read_start(&mut file, &mut start).map_err(|error| unreadable(path, &error))?;
         if start[..length].starts_with(SQLITE) {
-            return database::read(path, name);
+            return database::read(path, name).map(|input| vec![input]);
         }
         // Opened again, so that the file is read from its start.
         file = File::open(path).map_err(|error| unreadable(path, &error))?;
@@ -101,26 +113,66 @@ pub(crate) fn conversations(
     console: &Console,
     progress: &Progress,
 ) -> Result<(Source, Input), Failure> {
-    let input = open(path, console, progress)?;
-    progress.working("reading the conversations", input.text.text.len());
-    let read =
-        read::read(&input.text, Some(from)).map_err(|error| no_conversation(&input, &error))?;
-    progress.finish();
-    for warning in &input.warnings {
-        console.warning(warning);
+    let inputs = open_all(path, console, progress)?;
+    let count = inputs.len();
+    let mut found: Option<(Source, Input)> = None;
+    let mut first_failure = None;
+    let mut unread = 0;
+    for input in inputs {
+        progress.working("reading the conversations", input.text.text.len());
+        let read = match read::read(&input.text, Some(from)) {
+            Ok(read) => read,
+            Err(error) => {
+                unread += 1;
+                first_failure.get_or_insert_with(|| no_conversation(&input, &error));
+                continue;
+            }
+        };
+        progress.finish();
+        for warning in &input.warnings {
+            console.warning(warning);
+        }
+        tell_skipped(&read.skipped, &input.name, console);
+        match &mut found {
+            Some((source, _)) => {
+                source.conversations.extend(read.conversations);
+                source.skipped.extend(read.skipped);
+            }
+            None => found = Some((read, input)),
+        }
     }
-    tell_skipped(&read.skipped, &input.name, console);
-    Ok((read, input))
+    progress.finish();
+    match (found, first_failure) {
+        (Some((source, mut input)), _) => {
+            if count > 1 {
+                input.name = path.display().to_string();
+            }
+            if unread > 0 {
+                let files = words::counted(unread, "file");
+                console.note(&format!("{}: no conversation is in {files}", input.name));
+            }
+            Ok((source, input))
+        }
+        (None, Some(failure)) => Err(failure),
+        // Not without an input.
+        (None, None) => Err(Failure::new(Kind::Input, "the input is empty").at(path.display())),
+    }
+}
+
+fn is_zip(start: &[u8]) -> bool {
+    ZIP.iter().any(|magic| start.starts_with(magic))
 }
 
 fn tell_skipped(skipped: &[SkippedPart], name: &str, console: &Console) {
     for piece in skipped.iter().take(SKIPPED_SHOWN_MAX) {
-        let bytes = words::counted(piece.bytes, "byte");
         let line = words::number(piece.line as u64);
-        console.warning(&format!(
-            "{name}: line {line}: skipped {bytes}: {}",
-            piece.reason
-        ));
+        let skipped = match piece.bytes {
+            // A note about the file.
+            0 => String::new(),
+            bytes => format!("skipped {}: ", words::counted(bytes, "byte")),
+        };
+        let reason = &piece.reason;
+        console.warning(&format!("{name}: line {line}: {skipped}{reason}"));
     }
     if let Some(rest) = skipped
         .get(SKIPPED_SHOWN_MAX..)
@@ -136,8 +188,16 @@ fn tell_skipped(skipped: &[SkippedPart], name: &str, console: &Console) {
 }
 
 fn no_conversation(input: &Input, error: &ReadError) -> Failure {
-    let failure = Failure::new(Kind::Input, error.to_string()).at(&input.name);
+    let kind = match error {
+        ReadError::NoMessage { .. } => Kind::NothingToDo,
+        _ => Kind::Input,
+    };
+    let failure = Failure::new(kind, error.to_string()).at(&input.name);
     match error {
+        ReadError::NoMessage { .. } => failure,
+        ReadError::Misread { .. } => failure.hint(
+            "a newer version of the program may write another form; if it is of another format, name that with --from",
+        ),
         ReadError::Empty if !input.text.skipped.is_empty() => {
             failure.hint("there are only NUL bytes in it: the file was lost when it was written")
         }
@@ -165,7 +225,7 @@ fn stream(
     length: Option<u64>,
     name: String,
     progress: &Progress,
-) -> Result<Input, Failure> {
+) -> Result<Vec<Input>, Failure> {
     let mut reader = reader;
     let failed = |error: io::Error| {
         Failure::new(
@@ -182,15 +242,19 @@ fn stream(
         progress,
     };
     let mut warnings = Vec::new();
-    let bytes = if start.starts_with(GZIP) {
+    let is_gzip = start.starts_with(GZIP);
+    let bytes = if is_gzip || start.starts_with(ZSTD) {
         let mut bytes = Vec::new();
-        let unpacked = all(MultiGzDecoder::new(watched), &mut bytes);
+        let (packing, unpacked) = match is_gzip {
+            true => ("gzip", all(MultiGzDecoder::new(watched), &mut bytes)),
+            false => ("zstd", zstd::unpack(watched, &mut bytes)),
+        };
         match unpacked {
             Ok(()) => {}
             // A copy that stopped: what there is can be read.
             Err(error) if !bytes.is_empty() && error.kind() != io::ErrorKind::OutOfMemory => {
                 warnings.push(format!(
-                    "{name}: the gzip data is damaged after {}: {}",
+                    "{name}: the {packing} data is damaged after {}: {}",
                     words::counted(bytes.len(), "byte"),
                     reason(&error)
                 ));
@@ -218,6 +282,9 @@ fn stream(
         bytes
     };
     progress.finish();
+    if is_zip(&bytes) && bytes.len() as u64 <= BYTES_MAX {
+        return archive::read(&bytes, &name);
+    }
     if bytes.len() as u64 > BYTES_MAX {
         return Err(Failure::new(
             Kind::Input,
@@ -225,11 +292,11 @@ fn stream(
         )
         .hint("split it: in JSONL files every part with whole lines can be read"));
     }
-    Ok(Input {
+    Ok(vec![Input {
         text: SourceText::from_bytes(bytes),
         name,
         warnings,
-    })
+    }])
 }
 
 fn all(reader: impl Read, bytes: &mut Vec<u8>) -> io::Result<()> {

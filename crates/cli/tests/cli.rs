@@ -540,8 +540,65 @@ fn gzip_is_unpacked_from_files_and_pipes() {
     assert_eq!(broken.status.code(), Some(2), "{}", stderr(&broken));
 }
 
-/// A database as opencode has it: WAL mode, two sessions.
-fn database(path: &Path) {
+const OPENCODE: &[&str] = &[
+    "CREATE TABLE session (id TEXT PRIMARY KEY, parent_id TEXT, title TEXT, directory TEXT, cost REAL)",
+    "CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, data TEXT)",
+    "CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, data TEXT)",
+    r#"INSERT INTO session VALUES ('ses_1', NULL, 'Ferry "times"', '/home/mo/ferry', 0.5), ('ses_2', NULL, 'Tides', NULL, 0)"#,
+    r#"INSERT INTO message VALUES
+                ('msg_2', 'ses_1', 2, '{"role":"assistant","modelID":"gpt-5.1","time":{"created":1772614860000}}'),
+                ('msg_1', 'ses_1', 1, '{"role":"user","time":{"created":1772614800000}}'),
+                ('msg_3', 'ses_2', 3, '{"role":"user","time":{"created":1772614800000}}'),
+                ('msg_4', 'ses_2', 4, 'torn{')"#,
+    r#"INSERT INTO part VALUES
+                ('prt_0', 'msg_0', 'ses_1', '{"type":"text","text":"of a message that is gone"}'),
+                ('prt_1', 'msg_1', 'ses_1', '{"type":"text","text":"Load the sailings from data/sailings.csv, never edit legacy/."}'),
+                ('prt_3', 'msg_2', 'ses_1', '{"type":"tool","callID":"c1","tool":"bash","state":{"status":"completed","input":{"command":"ls"},"output":"sailings.csv"}}'),
+                ('prt_2', 'msg_2', 'ses_1', '{"type":"text","text":"I look at the folder first."}'),
+                ('prt_4', 'msg_3', 'ses_2', '{"type":"text","text":"When is the spring tide at Oban?"}')"#,
+];
+
+const GOOSE: &[&str] = &[
+    "CREATE TABLE sessions (id TEXT PRIMARY KEY, name TEXT, description TEXT, session_type TEXT, working_dir TEXT, created_at TIMESTAMP, model_config_json TEXT)",
+    "CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, message_id TEXT, session_id TEXT, role TEXT, content_json TEXT, created_timestamp INTEGER, metadata_json TEXT)",
+    r#"INSERT INTO sessions VALUES ('20260304_1', 'Jetty', '', 'user', '/home/mo/jetty', '2026-03-04 10:00:00', '{"model_name":"m-1"}')"#,
+    r#"INSERT INTO messages (session_id, role, content_json, created_timestamp, metadata_json) VALUES
+        ('20260304_1', 'user', '[{"type":"text","text":"Mend the jetty, keep the lamp."}]', 1772614800, '{"userVisible":true,"agentVisible":true}'),
+        ('20260304_1', 'assistant', '[{"type":"toolRequest","id":"c1","toolCall":{"status":"success","value":{"name":"shell","arguments":{"command":"ls"}}}}]', 1772614801, '{}'),
+        ('20260304_1', 'user', '[{"type":"toolResponse","id":"c1","toolResult":{"status":"success","value":[{"type":"text","text":"planks"}]}}]', 1772614802, NULL),
+        ('20260304_1', 'assistant', '[{"type":"text","text":"Mended."}]', 1772614803, 'torn{')"#,
+];
+
+const CRUSH: &[&str] = &[
+    "CREATE TABLE sessions (id TEXT PRIMARY KEY, parent_session_id TEXT, title TEXT, created_at INTEGER)",
+    "CREATE TABLE messages (id TEXT PRIMARY KEY, session_id TEXT, role TEXT, parts TEXT, model TEXT, created_at INTEGER, is_summary_message INTEGER)",
+    "INSERT INTO sessions VALUES ('s1', NULL, 'Jetty', 1772614800)",
+    r#"INSERT INTO messages VALUES
+        ('m1', 's1', 'user', '[{"type":"text","data":{"text":"Mend the jetty, keep the lamp."}}]', NULL, 1772614800, 0),
+        ('m2', 's1', 'assistant', '[{"type":"tool_call","data":{"id":"c1","name":"bash","input":"{}","finished":true}},{"type":"finish","data":{"reason":"tool_use"}}]', 'm-1', 1772614801, 0),
+        ('m3', 's1', 'tool', '[{"type":"tool_result","data":{"tool_call_id":"c1","content":"planks","is_error":false}}]', NULL, 1772614801, 0),
+        ('m4', 's1', 'assistant', '[{"type":"text","data":{"text":"Mended."}}]', 'm-1', 1772614802, 0)"#,
+];
+
+const CURSOR: &[&str] = &[
+    "CREATE TABLE ItemTable (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB)",
+    "CREATE TABLE cursorDiskKV (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB)",
+    r#"INSERT INTO cursorDiskKV VALUES
+        ('composerData:k1', '{"composerId":"k1","name":"Jetty","createdAt":1,"fullConversationHeadersOnly":[{"bubbleId":"b1","type":1},{"bubbleId":"b2","type":2},{"bubbleId":"gone","type":2},{"bubbleId":"b3","type":2}]}'),
+        ('composerData:k2', '{"composerId":"k2","createdAt":2,"fullConversationHeadersOnly":[]}'),
+        ('composerData:k3', NULL),
+        ('bubbleId:k1:b3', '{"bubbleId":"b3","type":2,"text":"Mended."}'),
+        ('bubbleId:k1:b2', '{"bubbleId":"b2","type":2,"text":"","toolFormerData":{"toolCallId":"c1","name":"list_dir","rawArgs":"{}","status":"completed","result":"planks"}}'),
+        ('bubbleId:k1:b1', '{"bubbleId":"b1","type":1,"text":"Mend the jetty, keep the lamp."}')"#,
+];
+
+/// A database as opencode has it: two sessions.
+fn opencode_database(path: &Path) {
+    database(path, OPENCODE);
+}
+
+/// A database in WAL mode.
+fn database(path: &Path, statements: &'static [&'static str]) {
     use sqlx::{ConnectOptions, Connection};
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -555,24 +612,11 @@ fn database(path: &Path) {
             .connect()
             .await
             .unwrap();
-        for statement in [
-            "CREATE TABLE session (id TEXT PRIMARY KEY, parent_id TEXT, title TEXT, directory TEXT, cost REAL)",
-            "CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, data TEXT)",
-            "CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, data TEXT)",
-            r#"INSERT INTO session VALUES ('ses_1', NULL, 'Ferry "times"', '/home/mo/ferry', 0.5), ('ses_2', NULL, 'Tides', NULL, 0)"#,
-            r#"INSERT INTO message VALUES
-                ('msg_2', 'ses_1', 2, '{"role":"assistant","modelID":"gpt-5.1","time":{"created":1772614860000}}'),
-                ('msg_1', 'ses_1', 1, '{"role":"user","time":{"created":1772614800000}}'),
-                ('msg_3', 'ses_2', 3, '{"role":"user","time":{"created":1772614800000}}'),
-                ('msg_4', 'ses_2', 4, 'torn{')"#,
-            r#"INSERT INTO part VALUES
-                ('prt_0', 'msg_0', 'ses_1', '{"type":"text","text":"of a message that is gone"}'),
-                ('prt_1', 'msg_1', 'ses_1', '{"type":"text","text":"Load the sailings from data/sailings.csv, never edit legacy/."}'),
-                ('prt_3', 'msg_2', 'ses_1', '{"type":"tool","callID":"c1","tool":"bash","state":{"status":"completed","input":{"command":"ls"},"output":"sailings.csv"}}'),
-                ('prt_2', 'msg_2', 'ses_1', '{"type":"text","text":"I look at the folder first."}'),
-                ('prt_4', 'msg_3', 'ses_2', '{"type":"text","text":"When is the spring tide at Oban?"}')"#,
-        ] {
-            sqlx::query(statement).execute(&mut connection).await.unwrap();
+        for statement in statements {
+            sqlx::query(*statement)
+                .execute(&mut connection)
+                .await
+                .unwrap();
         }
         connection.close().await.unwrap();
     });
@@ -582,7 +626,7 @@ fn database(path: &Path) {
 fn the_database_of_opencode_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("opencode.db");
-    database(&path);
+    opencode_database(&path);
     let name = path.to_str().unwrap();
     refused(
         &["compact", name],
@@ -608,6 +652,208 @@ fn the_database_of_opencode_is_read() {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     assert!(shown.contains("opencode"), "{shown}");
     assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn databases_of_other_programs_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, format, statements) in [
+        ("sessions.db", "goose", GOOSE),
+        ("crush.db", "crush", CRUSH),
+        ("state.vscdb", "cursor", CURSOR),
+    ] {
+        let path = folder.path().join(name);
+        database(&path, statements);
+        let path = path.to_str().unwrap();
+        assert!(printed(&["inspect", path]).contains(format), "{format}");
+        let lines = printed(&["convert", path, "--to", "jsonl"]);
+        let roles: Vec<_> = lines
+            .lines()
+            .map(|line| line.split('"').nth(3).unwrap())
+            .collect();
+        assert_eq!(roles, ["user", "assistant", "tool", "assistant"], "{lines}");
+        assert!(
+            lines.contains("keep the lamp") && lines.contains("planks"),
+            "{lines}"
+        );
+        assert!(printed(&["compact", path]).contains("keep the lamp"));
+    }
+    let empty = folder.path().join("empty.db");
+    database(&empty, &CRUSH[..2]);
+    refused(
+        &["compact", empty.to_str().unwrap()],
+        3,
+        &["no session in the database"],
+    );
+}
+
+/// A zip archive with deflated files.
+fn zip_archive(files: &[(&str, &[u8])]) -> Vec<u8> {
+    use std::io::Write;
+    let (mut archive, mut list) = (Vec::new(), Vec::new());
+    for (name, bytes) in files {
+        let mut packer =
+            flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
+        packer.write_all(bytes).unwrap();
+        let packed = packer.finish().unwrap();
+        let mut crc = flate2::Crc::new();
+        crc.update(bytes);
+        // From the version that is needed to the lengths of the name and of what may follow it.
+        let mut header = vec![20, 0, 0, 0, 8, 0, 0, 0, 0, 0];
+        header.extend(crc.sum().to_le_bytes());
+        header.extend((packed.len() as u32).to_le_bytes());
+        header.extend((bytes.len() as u32).to_le_bytes());
+        header.extend((name.len() as u16).to_le_bytes());
+        header.extend([0, 0]);
+        list.extend([b"PK\x01\x02\x14\x00".as_slice(), &header, &[0; 10]].concat());
+        list.extend((archive.len() as u32).to_le_bytes());
+        list.extend(name.as_bytes());
+        archive.extend([b"PK\x03\x04".as_slice(), &header, name.as_bytes(), &packed].concat());
+    }
+    let start = archive.len() as u32;
+    let count = (files.len() as u16).to_le_bytes();
+    archive.extend(&list);
+    archive.extend(b"PK\x05\x06\x00\x00\x00\x00");
+    archive.extend([count, count].concat());
+    archive.extend((list.len() as u32).to_le_bytes());
+    archive.extend(start.to_le_bytes());
+    archive.extend([0, 0]);
+    archive
+}
+
+#[test]
+fn packed_sessions_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path: PathBuf = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let session = fs::read(data("claude-code.jsonl")).unwrap();
+    let shown = printed(&["convert", &data("claude-code.jsonl"), "--to", "jsonl"]);
+
+    // One frame, two frames, and one that is torn.
+    let (head, tail) = session.split_at(session.len() / 2);
+    let packed = |bytes: &[u8]| {
+        ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
+    };
+    let one = file("a.jsonl.zst", &packed(&session));
+    assert_eq!(printed(&["convert", &one, "--to", "jsonl"]), shown);
+    let two = file("b.jsonl.zst", &[packed(head), packed(tail)].concat());
+    assert_eq!(printed(&["convert", &two, "--to", "jsonl"]), shown);
+    let torn = [packed(&session), packed(tail)[..20].to_vec()].concat();
+    let torn = run(&["inspect", &file("c.zst", &torn)]);
+    assert_eq!(torn.status.code(), Some(0));
+    assert!(
+        stderr(&torn).contains("zstd data is damaged"),
+        "{}",
+        stderr(&torn)
+    );
+    let broken = file("d.zst", &packed(&session)[..6]);
+    refused(&["inspect", &broken], 2, &["d.zst"]);
+
+    let archive = |name: &str, files: &[(&str, &[u8])]| file(name, &zip_archive(files));
+    let dialogue = fs::read(data("dialogue.txt")).unwrap();
+    let single = archive(
+        "a.zip",
+        &[("s/claude-code.jsonl", &session), ("photo.png", b"\x89PNG")],
+    );
+    assert_eq!(printed(&["convert", &single, "--to", "jsonl"]), shown);
+    let piped = run_with_input(
+        &["convert", "-", "--to", "jsonl"],
+        &fs::read(&single).unwrap(),
+    );
+    assert_eq!(String::from_utf8(piped.stdout).unwrap(), shown);
+    let several = archive(
+        "b.zip",
+        &[
+            ("user.json", b"{\"name\":\"mo\"}"),
+            ("c.jsonl", &session),
+            ("d.txt", &dialogue),
+        ],
+    );
+    refused(&["compact", &several], 2, &["2 conversations", "--session"]);
+    assert_eq!(
+        printed(&["convert", &several, "--session", "1", "--to", "jsonl"]),
+        shown
+    );
+    refused(&["check", &several], 2, &["3 files", "unpack"]);
+    refused(
+        &["compact", &archive("e.zip", &[("photo.png", b"x")])],
+        2,
+        &["no session file", ".jsonl"],
+    );
+    refused(&["compact", &archive("f.zip", &[])], 2, &["zip archive"]);
+    let mut damaged = fs::read(&single).unwrap();
+    damaged[60..90].fill(0xff);
+    refused(
+        &["compact", &file("g.zip", &damaged)],
+        2,
+        &["claude-code.jsonl"],
+    );
+}
+
+#[test]
+fn what_is_not_understood_is_no_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &[u8]| {
+        let path: PathBuf = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    // Read as a format of its shape, this would be messages without words.
+    let foreign = file(
+        "a.jsonl",
+        b"{\"role\":\"user\",\"body\":{\"text\":\"Hi\"}}\n",
+    );
+    refused(&["compact", &foreign], 2, &["known formats"]);
+    let silent = file(
+        "b.json",
+        br#"{"model":"m","messages":[{"role":"user","content":[{"type":"hologram"}]}]}"#,
+    );
+    refused(
+        &["compact", &silent],
+        2,
+        &["looks like openai-chat", "no", "content"],
+    );
+    let alone = file(
+        "c.json",
+        br#"{"model":"m","messages":[{"role":"assistant","content":"Done."}]}"#,
+    );
+    refused(
+        &["compact", &alone],
+        2,
+        &["none of its messages is the user's"],
+    );
+    // A session in which nothing was said so far.
+    for (name, text) in [
+        (
+            "d.jsonl",
+            r#"{"type":"session.start","id":"e","timestamp":"t","data":{"sessionId":"s"}}"#,
+        ),
+        (
+            "e.jsonl",
+            r#"{"role":"_system_prompt","content":"You are Kimi."}"#,
+        ),
+        (
+            "f.json",
+            r#"{"sessionId":"s","projectHash":"h","messages":[]}"#,
+        ),
+    ] {
+        refused(
+            &["compact", &file(name, text.as_bytes())],
+            3,
+            &["no message"],
+        );
+    }
+    let western = file("g.md", b"\n# aider chat started at 2026-09-01 10:00:00\n\n#### H\xf6he der Br\xfccke?\n\nDrei Meter, f\xfcr gr\xf6\xdfere F\xe4hren zu niedrig.\n");
+    let memory = run(&["compact", &western]);
+    assert!(String::from_utf8_lossy(&memory.stdout).contains("Höhe der Brücke"));
+    assert!(
+        stderr(&memory).contains("line 4: the text is not UTF-8"),
+        "{}",
+        stderr(&memory)
+    );
 }
 
 #[test]

@@ -1,25 +1,22 @@
-//! The database of opencode: its sessions, in the form of an export.
+//! Databases in which programs keep their sessions: opencode, Goose, Crush, Cursor.
 //!
-//! The rows hold the same JSON as an export; it is put together around them as it is. The database is only read, also
-//! while opencode uses it.
+//! The sessions are put together as the program exports them, around the JSON in the rows. A database is only read, also
+//! while its program uses it.
+
+mod crush;
+mod cursor;
+mod goose;
+mod opencode;
 
 use std::path::Path;
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteRow};
 use sqlx::{ConnectOptions, Connection, Row, SqliteConnection};
 use throughline_formats::source::SourceText;
-use throughline_transcript::json::write_string;
+use throughline_transcript::json::{Raw, write_string};
 
 use super::{BYTES_MAX, Input};
 use crate::error::{Failure, Kind};
-
-/// Columns of a session, and the field of the export that each is.
-const SESSION_FIELDS: [(&str, &str); 4] = [
-    ("id", "id"),
-    ("parent_id", "parentID"),
-    ("title", "title"),
-    ("directory", "directory"),
-];
 
 pub(super) fn read(path: &Path, name: String) -> Result<Input, Failure> {
     let failed = |what: &str| Failure::new(Kind::Input, format!("{name}: {what}"));
@@ -28,27 +25,35 @@ pub(super) fn read(path: &Path, name: String) -> Result<Input, Failure> {
         .build()
         .map_err(|error| failed(&error.to_string()))?;
     let text = runtime.block_on(async {
+        let unreadable = |error| failed(&format!("the database cannot be read: {error}"));
         let mut connection = connect(path)
             .await
             .map_err(|error| failed(&format!("the database cannot be opened: {error}")))?;
-        let tables = tables(&mut connection)
-            .await
-            .map_err(|error| failed(&format!("the database cannot be read: {error}")))?;
-        let has = |table: &str| tables.iter().any(|name| name == table);
-        if !["session", "message", "part"].iter().all(|table| has(table)) {
-            return Err(failed("this is a database, but none of opencode").hint(
-                "opencode keeps its sessions in ~/.local/share/opencode/opencode.db; databases of other tools are not read",
+        let Some(program) = Program::of(&mut connection).await.map_err(unreadable)? else {
+            return Err(failed("this is a database, but of no program that is known").hint(
+                "databases of opencode (opencode.db), Goose (sessions.db), Crush (crush.db) and Cursor (state.vscdb in \
+                 globalStorage) are read",
             ));
-        }
-        let export = export(&mut connection)
-            .await
-            .map_err(|error| failed(&format!("the database cannot be read: {error}")))?;
+        };
+        let export = match program {
+            Program::OpenCode => opencode::export(&mut connection).await,
+            Program::Goose => goose::export(&mut connection).await,
+            Program::Crush => crush::export(&mut connection).await,
+            Program::Cursor => cursor::export(&mut connection).await,
+        };
+        let export = export.map_err(unreadable)?;
         // Nothing was written, so there is nothing to lose in closing.
         let _ = connection.close().await;
-        match export {
-            Some(text) => Ok(text),
-            None => Err(failed(&format!("the sessions have more than {} GiB", BYTES_MAX >> 30))
-                .hint("export one of them: opencode export SESSION > session.json")),
+        match export.as_deref() {
+            Some("[]") => Err(Failure::new(
+                Kind::NothingToDo,
+                format!("{name}: there is no session in the database"),
+            )),
+            Some(_) => Ok(export.unwrap_or_default()),
+            None => Err(
+                failed(&format!("the sessions have more than {} GiB", BYTES_MAX >> 30))
+                    .hint("export one of them with the program that wrote them"),
+            ),
         }
     })?;
     Ok(Input {
@@ -58,6 +63,35 @@ pub(super) fn read(path: &Path, name: String) -> Result<Input, Failure> {
     })
 }
 
+/// Whose database it is.
+enum Program {
+    OpenCode,
+    Goose,
+    Crush,
+    Cursor,
+}
+
+impl Program {
+    /// Tells the programs apart by their tables.
+    async fn of(connection: &mut SqliteConnection) -> Result<Option<Self>, sqlx::Error> {
+        let tables = tables(connection).await?;
+        let columns = columns(connection, "messages").await?;
+        let has = |table: &str| tables.iter().any(|name| name == table);
+        let has_column = |column: &str| columns.iter().any(|name| name == column);
+        Ok(if has("session") && has("message") && has("part") {
+            Some(Self::OpenCode)
+        } else if has("sessions") && has_column("content_json") {
+            Some(Self::Goose)
+        } else if has("sessions") && has_column("parts") {
+            Some(Self::Crush)
+        } else if has("cursorDiskKV") {
+            Some(Self::Cursor)
+        } else {
+            None
+        })
+    }
+}
+
 async fn connect(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
     let options = SqliteConnectOptions::new()
         .filename(path)
@@ -65,7 +99,7 @@ async fn connect(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
         .create_if_missing(false)
         .disable_statement_logging();
     let mut connection = options.clone().connect().await?;
-    // A database in WAL mode cannot be opened where nothing may be written, unless it is opened as immutable.
+    // A database in WAL mode cannot be opened where nothing may be written, unless it is said that nobody else writes.
     match tables(&mut connection).await {
         Ok(_) => Ok(connection),
         Err(_) => options.immutable(true).connect().await,
@@ -78,122 +112,80 @@ async fn tables(connection: &mut SqliteConnection) -> Result<Vec<String>, sqlx::
         .await
 }
 
-/// All sessions as an array of exports; `None` if they are too large.
-async fn export(connection: &mut SqliteConnection) -> Result<Option<String>, sqlx::Error> {
-    let sessions = sqlx::query("SELECT * FROM session ORDER BY id")
-        .fetch_all(&mut *connection)
-        .await?;
-    let mut text = String::from("[");
-    for (number, session) in sessions.iter().enumerate() {
-        if number > 0 {
-            text.push_str(",\n");
-        }
-        text.push_str("{\"info\":{");
-        let mut has_field = false;
-        for (column, field) in SESSION_FIELDS {
-            if let Some(value) = string(session, column) {
-                push_field(field, &value, has_field, &mut text);
-                has_field = true;
-            }
-        }
-        if let Some(revert) = string(session, "revert").filter(|revert| revert.starts_with('{')) {
-            text.push_str(",\"revert\":");
-            text.push_str(&revert);
-        }
-        text.push_str("},\"messages\":[");
-        let id = string(session, "id").unwrap_or_default();
-        if !push_messages(connection, &id, &mut text).await? {
-            return Ok(None);
-        }
-        text.push_str("]}");
-    }
-    text.push(']');
-    Ok(Some(text))
-}
-
-/// The messages of a session with their parts; false if the text has become too large.
-async fn push_messages(
+async fn columns(
     connection: &mut SqliteConnection,
-    session: &str,
-    text: &mut String,
-) -> Result<bool, sqlx::Error> {
-    // Ids rise with time.
-    let messages = sqlx::query(
-        "SELECT id, CAST(data AS TEXT) AS data FROM message WHERE session_id = ? ORDER BY id",
-    )
-    .bind(session)
-    .fetch_all(&mut *connection)
-    .await?;
-    let mut parts = sqlx::query(
-        "SELECT message_id, id, CAST(data AS TEXT) AS data FROM part WHERE session_id = ? ORDER BY message_id, id",
-    )
-    .bind(session)
-    .fetch_all(&mut *connection)
-    .await?
-    .into_iter()
-    .peekable();
-    for (number, message) in messages.iter().enumerate() {
-        let id = string(message, "id").unwrap_or_default();
-        if number > 0 {
-            text.push_str(",\n");
+    table: &str,
+) -> Result<Vec<String>, sqlx::Error> {
+    sqlx::query_scalar("SELECT name FROM pragma_table_info(?)")
+        .bind(table)
+        .fetch_all(connection)
+        .await
+}
+
+/// Whether the text has become too large.
+fn is_too_large(text: &str) -> bool {
+    text.len() as u64 > BYTES_MAX
+}
+
+/// Writes an object.
+struct Object<'a> {
+    text: &'a mut String,
+    has_field: bool,
+}
+
+impl<'a> Object<'a> {
+    fn open(text: &'a mut String) -> Self {
+        text.push('{');
+        Self {
+            text,
+            has_field: false,
         }
-        text.push_str("{\"info\":");
-        push_with_id(message, &id, text);
-        text.push_str(",\"parts\":[");
-        // Parts of messages that are gone are passed over.
-        while parts
-            .next_if(|part| string(part, "message_id").is_some_and(|of| of < id))
-            .is_some()
-        {}
-        let mut is_first = true;
-        while let Some(part) =
-            parts.next_if(|part| string(part, "message_id").as_ref() == Some(&id))
+    }
+
+    fn key(&mut self, name: &str) -> &mut String {
+        if self.has_field {
+            self.text.push(',');
+        }
+        self.has_field = true;
+        write_string(name, self.text);
+        self.text.push(':');
+        self.text
+    }
+
+    /// A string, where there is one.
+    fn string(&mut self, name: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            write_string(value, self.key(name));
+        }
+    }
+
+    /// JSON as it is written in a row. Half a row must not spoil the rest.
+    fn json(&mut self, name: &str, value: Option<&str>) {
+        if let Some(value) = value
+            && Raw::parse(value.to_owned()).is_ok()
         {
-            if !is_first {
-                text.push(',');
-            }
-            is_first = false;
-            push_with_id(&part, &string(&part, "id").unwrap_or_default(), text);
-        }
-        text.push_str("]}");
-        if text.len() as u64 > BYTES_MAX {
-            return Ok(false);
+            self.key(name).push_str(value.trim());
         }
     }
-    Ok(true)
-}
 
-/// The object in `data` with the `id` of its row, which it does not repeat. Data that is no object gives one with the
-/// id alone.
-fn push_with_id(row: &SqliteRow, id: &str, text: &mut String) {
-    text.push('{');
-    push_field("id", id, false, text);
-    let data = string(row, "data").unwrap_or_default();
-    let data = data.trim();
-    // Half a row must not spoil the rest.
-    if throughline_transcript::json::Raw::parse(data.to_owned()).is_ok()
-        && let Some(fields) = data
-            .strip_prefix('{')
-            .and_then(|data| data.strip_suffix('}'))
-        && !fields.trim().is_empty()
-    {
-        text.push(',');
-        text.push_str(fields);
+    /// A number, where there is one.
+    fn number(&mut self, name: &str, value: Option<i64>) {
+        if let Some(value) = value {
+            self.key(name).push_str(&value.to_string());
+        }
     }
-    text.push('}');
-}
 
-fn push_field(name: &str, value: &str, is_next: bool, text: &mut String) {
-    if is_next {
-        text.push(',');
+    fn close(self) {
+        self.text.push('}');
     }
-    text.push('"');
-    text.push_str(name);
-    text.push_str("\":");
-    write_string(value, text);
 }
 
 /// A column as text, where it is there and has a value.
 fn string(row: &SqliteRow, column: &str) -> Option<String> {
     row.try_get::<Option<String>, _>(column).ok().flatten()
+}
+
+/// A column as a number, where it is there and has a value.
+fn number(row: &SqliteRow, column: &str) -> Option<i64> {
+    row.try_get::<Option<i64>, _>(column).ok().flatten()
 }
