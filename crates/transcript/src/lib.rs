@@ -63,6 +63,7 @@ pub mod body;
 pub mod catalogue;
 pub mod check;
 pub mod client;
+pub mod command;
 pub mod conversation;
 pub mod cut;
 pub mod digest;

@@ -29,6 +29,8 @@ pub enum Author {
     Role,
     /// The client inserted it: environment, project rules, reminders, notices of hooks and commands.
     Client,
+    /// Another agent wrote it: a teammate, another session, a sub-agent that reports.
+    Agent,
     /// A compaction wrote it: it replaces earlier messages.
     Compaction,
 }

@@ -380,6 +380,7 @@ fn speaker(message: &Message, content: &Content) -> &'static str {
     match (message.author, message.role, content) {
         (_, _, Content::ToolResult(_)) | (_, Role::Tool, _) => "tool",
         (Author::Client, _, _) => "client",
+        (Author::Agent, _, _) => "agent",
         (Author::Compaction, _, _) => "compaction",
         (_, Role::System, _) => "system",
         (_, Role::User, _) => "user",

@@ -52,6 +52,7 @@ fn write_message(message: &Message) -> String {
     match message.author {
         Author::Role => {}
         Author::Client => fields.push(("author", "\"client\"")),
+        Author::Agent => fields.push(("author", "\"agent\"")),
         Author::Compaction => fields.push(("author", "\"compaction\"")),
     }
     if let Some(id) = &id {

@@ -344,6 +344,7 @@ pub(crate) fn outline(messages: &[Message]) -> String {
             let author = match message.author {
                 Author::Role => "",
                 Author::Client => "(client)",
+                Author::Agent => "(agent)",
                 Author::Compaction => "(compaction)",
             };
             format!("{:?}{author}: {}\n", message.role, blocks(&message.blocks))

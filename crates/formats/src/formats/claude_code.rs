@@ -84,7 +84,9 @@ fn certainty(record: View<'_>) -> u8 {
             }
         }
         Some("summary") if has("leafUuid") => 90,
-        Some("file-history-snapshot" | "queue-operation" | "last-prompt") => 80,
+        Some(
+            "file-history-snapshot" | "file-history-delta" | "queue-operation" | "last-prompt",
+        ) => 80,
         _ => 0,
     }
 }

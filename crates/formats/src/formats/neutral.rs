@@ -94,6 +94,7 @@ fn message(raw: &Raw) -> Option<Message> {
     let mut message = Message::new(role, blocks);
     message.author = match author.as_ref().map(string).as_deref() {
         Some("client") => Author::Client,
+        Some("agent") => Author::Agent,
         Some("compaction") => Author::Compaction,
         _ => Author::Role,
     };

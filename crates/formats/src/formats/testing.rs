@@ -11,6 +11,7 @@ pub(crate) fn story(conversation: &Conversation) -> Vec<String> {
         .map(|message| {
             let who = match (message.role, message.author) {
                 (_, Author::Client) => "client",
+                (_, Author::Agent) => "agent",
                 (_, Author::Compaction) => "compaction",
                 (Role::Assistant, _) => "model",
                 (Role::Tool, _) => "tool",

@@ -120,7 +120,7 @@ impl Source {
                         let kind = match (message.role, message.author) {
                             (_, Author::Compaction) => Kind::Summary,
                             (Role::User, _) if notes::is_note(&text) => Kind::Client,
-                            (Role::User, Author::Client) => Kind::Client,
+                            (Role::User, Author::Client | Author::Agent) => Kind::Client,
                             (Role::User, Author::Role) => Kind::User,
                             (Role::Assistant, _) => Kind::Assistant,
                             (Role::System, _) => Kind::System,

@@ -8,6 +8,7 @@ fn show(message: &Message) -> String {
     let author = match message.author {
         Author::Role => "",
         Author::Client => " (client)",
+        Author::Agent => " (agent)",
         Author::Compaction => " (compaction)",
     };
     format!("{:?}{author}: {}", message.role, blocks.join(" | "))

@@ -10,7 +10,7 @@ use throughline_transcript::conversation::{CompactionMark, Conversation, Problem
 use throughline_transcript::message::{Author, Block, Content, Message, Position, Role};
 
 use super::links::Links;
-use super::record::{AuthoredBlocks, Node, NodeKind, command_text, is_of_client};
+use super::record::{AuthoredBlocks, Node, NodeKind, author_of, command_text};
 use super::session::{Chain, DeliveredBlock, Session};
 
 /// Whose line it is: ids of responses and calls count within the session or within one sub-agent.
@@ -388,8 +388,7 @@ fn by_author(spoken: &AuthoredBlocks, blocks: Vec<Block>) -> Vec<Message> {
                     block.content = Content::Text(text.into());
                     Author::Role
                 }
-                None if is_of_client(&block) => Author::Client,
-                None => Author::Role,
+                None => author_of(&block),
             },
             author => author,
         };
@@ -423,9 +422,7 @@ fn mark_compaction(conversation: &mut Conversation) {
 
 fn text_in_between(text: &DeliveredBlock) -> Message {
     let mut message = Message::new(Role::User, vec![text.block.clone()]);
-    if is_of_client(&text.block) {
-        message.author = Author::Client;
-    }
+    message.author = author_of(&text.block);
     message.position = Position { line: text.line };
     message.at_ms = text.at_ms;
     message

@@ -61,11 +61,11 @@ impl History {
                 let session = self.session(&session);
                 match operation {
                     QueueOperation::Enqueue(block) => session.queue.push_back(block),
-                    QueueOperation::Dequeue => {
-                        session.queue.pop_front();
+                    QueueOperation::Dequeue(named) => {
+                        session.take_queued(named);
                     }
-                    QueueOperation::Remove => {
-                        if let Some(block) = session.queue.pop_front() {
+                    QueueOperation::Remove(named) => {
+                        if let Some(block) = session.take_queued(named) {
                             session
                                 .delivered
                                 .push(DeliveredBlock { line, at_ms, block });

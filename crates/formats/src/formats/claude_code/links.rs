@@ -10,6 +10,8 @@ use super::session::Session;
 
 /// How many roots of a session are compared with each other.
 const ROOTS_MAX: usize = 100;
+/// How many lines are walked back where chains fork, for each line of the file.
+const FORK_STEPS_MAX: usize = 16;
 /// How far behind a root its first words are searched for, in lines of the session.
 const OPENING_LINES_MAX: usize = 20;
 
@@ -66,10 +68,102 @@ impl Links {
             is_bridged,
             is_cleared: vec![false; nodes.len()],
         };
+        let mut steps = nodes.len().saturating_mul(FORK_STEPS_MAX);
         for session in sessions {
+            links.follow_compactions(nodes, session, by_uuid);
+            links.join_forks(nodes, session, &mut steps);
             links.part_retries(nodes, session);
         }
         links
+    }
+
+    /// The first line that is said after a compaction can name a line from before it as its parent. It follows the
+    /// compaction all the same: what was said between the two is history.
+    fn follow_compactions(
+        &mut self,
+        nodes: &[Node],
+        session: &Session,
+        by_uuid: &HashMap<ByteString, usize>,
+    ) {
+        // The boundary, and the last line that follows it.
+        let mut open: Option<(usize, usize)> = None;
+        for index in session.main.iter().copied() {
+            let is_said = match &nodes[index].kind {
+                NodeKind::Boundary(boundary) => {
+                    let tail = boundary.preserved_tail.as_ref();
+                    // Lines may well follow the messages that a compaction kept.
+                    let has_tail = tail.is_some_and(|tail| by_uuid.contains_key(tail));
+                    open = (!has_tail).then_some((index, index));
+                    continue;
+                }
+                NodeKind::Link => false,
+                NodeKind::User(spoken) => spoken.author != Author::Compaction,
+                NodeKind::Assistant { .. } => true,
+            };
+            let Some((boundary, tip)) = open else {
+                continue;
+            };
+            let parent = self.parent[index];
+            let follows = parent.is_some_and(|parent| parent >= boundary);
+            if is_said && (!follows || parent == Some(boundary)) {
+                self.parent[index] = Some(tip);
+                self.is_bridged[index] = false;
+            } else if follows {
+                open = Some((boundary, index));
+            }
+            if is_said {
+                open = None;
+            }
+        }
+    }
+
+    /// Lines that nobody said (notices of hooks, progress, attachments) can have the same parent as what was said, or be
+    /// the parent of it and of what follows. Where the chain forks at one, both sides are history, in the order of the
+    /// file. Where each side begins with words of the user, they went back and said something else.
+    fn join_forks(&mut self, nodes: &[Node], session: &Session, steps: &mut usize) {
+        let mut next_said: HashMap<usize, usize> = HashMap::new();
+        for index in session.main.iter().rev().copied() {
+            let said = match &nodes[index].kind {
+                NodeKind::Link => next_said.get(&index).copied(),
+                _ => Some(index),
+            };
+            if let (Some(said), Some(parent)) = (said, self.parent[index]) {
+                next_said.insert(parent, said);
+            }
+        }
+        for pair in session.main.windows(2) {
+            let [before, index] = *pair else { continue };
+            let Some(parent) = self.parent[index] else {
+                continue;
+            };
+            let is_silent = |index: usize| matches!(nodes[index].kind, NodeKind::Link);
+            if parent >= before || !(is_silent(index) || is_silent(parent)) {
+                continue;
+            }
+            // What the other side begins with.
+            let mut first = None;
+            let mut at = Some(before);
+            while let Some(place) = at.filter(|place| *place > parent && *steps > 0) {
+                *steps -= 1;
+                if !is_silent(place) {
+                    first = Some(place);
+                }
+                at = self.parent[place].filter(|next| *next < place);
+            }
+            let own = if is_silent(index) {
+                next_said.get(&index).copied()
+            } else {
+                Some(index)
+            };
+            let (Some(first), true) = (first, at == Some(parent)) else {
+                continue;
+            };
+            let is_rewind =
+                is_prompt(&nodes[first]) && own.is_some_and(|own| is_prompt(&nodes[own]));
+            if !is_rewind {
+                self.parent[index] = Some(before);
+            }
+        }
     }
 
     /// A session can have several roots. A later one that opens with the same words retries the first request: the
@@ -119,6 +213,19 @@ impl Links {
         }
         chain.reverse();
         chain
+    }
+}
+
+/// Whether the user says something on a line.
+fn is_prompt(node: &Node) -> bool {
+    match &node.kind {
+        NodeKind::User(spoken) => {
+            spoken.author == Author::Role
+                && spoken.blocks.iter().any(|block| {
+                    !matches!(block.content, Content::ToolResult(_)) && !is_of_client(block)
+                })
+        }
+        _ => false,
     }
 }
 

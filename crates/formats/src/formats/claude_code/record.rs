@@ -1,8 +1,9 @@
 //! One line of a Claude Code session file.
 
 use bytestring::ByteString;
-use throughline_transcript::json::Raw;
+use throughline_transcript::command::slash_command;
 use throughline_transcript::json::tape::View;
+use throughline_transcript::json::{Raw, Text};
 use throughline_transcript::message::{Author, Block, Content};
 use throughline_transcript::usage::Usage;
 
@@ -49,10 +50,10 @@ pub(super) enum TitleRank {
 pub(super) enum QueueOperation {
     /// A text waits.
     Enqueue(Block),
-    /// The oldest text was sent as an ordinary prompt, which has its own line.
-    Dequeue,
-    /// The oldest text was given to the model in the middle of its work.
-    Remove,
+    /// A text was sent as an ordinary prompt, which has its own line: the one named, else the oldest.
+    Dequeue(Option<Text>),
+    /// A text was given to the model in the middle of its work: the one named, else the oldest.
+    Remove(Option<Text>),
     /// All texts went back to the editor.
     Clear,
 }
@@ -158,10 +159,13 @@ pub(super) fn read(record: View<'_>, line: usize) -> Option<Record> {
             });
         }
         "queue-operation" => {
-            let operation = match fields.operation?.decode()?.as_ref() {
-                "enqueue" => QueueOperation::Enqueue(Block::text(fields.content?.as_text()?)),
-                "dequeue" => QueueOperation::Dequeue,
-                "remove" => QueueOperation::Remove,
+            let text = fields.content.and_then(View::as_text);
+            let operation = match (fields.operation?.decode()?.as_ref(), text) {
+                ("enqueue", Some(text)) => QueueOperation::Enqueue(Block::text(text)),
+                // Blocks, pictures for example, cannot be told apart when they are named.
+                ("enqueue", None) => return Some(Record::Nothing),
+                ("dequeue", text) => QueueOperation::Dequeue(text),
+                ("remove", text) => QueueOperation::Remove(text),
                 _ => QueueOperation::Clear,
             };
             return Some(Record::Queue {
@@ -173,6 +177,7 @@ pub(super) fn read(record: View<'_>, line: usize) -> Option<Record> {
         }
         _ if fields.uuid.is_some() => NodeKind::Link,
         "file-history-snapshot"
+        | "file-history-delta"
         | "pr-link"
         | "result"
         | "stream_event"
@@ -221,6 +226,8 @@ struct Fields<'a> {
     operation: Option<View<'a>>,
     content: Option<View<'a>>,
     is_sidechain: bool,
+    origin: Option<View<'a>>,
+    prompt_source: Option<View<'a>>,
     is_meta: bool,
     is_compact_summary: bool,
     is_api_error: bool,
@@ -248,6 +255,8 @@ impl<'a> Fields<'a> {
                 "summary" => fields.summary = Some(value),
                 "customTitle" | "aiTitle" | "title" => fields.title = Some(value),
                 "leafUuid" => fields.leaf = Some(value),
+                "origin" => fields.origin = Some(value),
+                "promptSource" => fields.prompt_source = Some(value),
                 "operation" => fields.operation = Some(value),
                 "content" => fields.content = Some(value),
                 "isSidechain" => fields.is_sidechain = value.is_true(),
@@ -271,16 +280,35 @@ fn user(fields: &Fields<'_>) -> Option<NodeKind> {
     let blocks = anthropic_content::content(message.field("content")?);
     let author = if fields.is_compact_summary {
         Author::Compaction
-    } else if fields.is_meta {
-        Author::Client
     } else {
-        Author::Role
+        author(fields.origin, fields.prompt_source, fields.is_meta)
     };
     Some(NodeKind::User(AuthoredBlocks {
         author,
         blocks,
         raw: Some(message.raw()),
     }))
+}
+
+/// Whose words a prompt is, as far as its line says it.
+fn author(origin: Option<View<'_>>, source: Option<View<'_>>, is_meta: bool) -> Author {
+    let kind = origin.and_then(|origin| origin.string_field("kind").or_else(|| origin.decode()));
+    match kind.as_deref() {
+        Some("human" | "user" | "person") if !is_meta => Author::Role,
+        Some(
+            "peer" | "agent" | "teammate" | "session" | "cross-session" | "subagent"
+            | "coordinator",
+        ) => Author::Agent,
+        Some(_) => Author::Client,
+        None if is_meta => Author::Client,
+        None => match source.and_then(View::decode).as_deref() {
+            Some(
+                "system" | "hook" | "cron" | "schedule" | "scheduled" | "auto" | "loop" | "task",
+            ) => Author::Client,
+            Some("peer" | "agent" | "teammate") => Author::Agent,
+            _ => Author::Role,
+        },
+    }
 }
 
 fn assistant(fields: &Fields<'_>) -> Option<NodeKind> {
@@ -347,8 +375,16 @@ fn queued_command(attachment: View<'_>) -> Option<AuthoredBlocks> {
     if attachment.string_field("type").as_deref() != Some("queued_command") {
         return None;
     }
+    let is_prompt = attachment
+        .string_field("commandMode")
+        .is_none_or(|mode| mode != "task-notification");
+    let is_meta = !is_prompt || attachment.field("isMeta").is_some_and(View::is_true);
     Some(AuthoredBlocks {
-        author: Author::Role,
+        author: author(
+            attachment.field("origin"),
+            attachment.field("promptSource"),
+            is_meta,
+        ),
         blocks: anthropic_content::content(attachment.field("prompt")?),
         raw: Some(attachment.raw()),
     })
@@ -369,34 +405,60 @@ const CLIENT_TEXTS: &[&str] = &[
     "<ide_diagnostics>",
     "<user-prompt-submit-hook>",
     "<session-start-hook>",
+    "<fork-boilerplate>",
+    "<tick>",
+    "<channel",
+    "<mcp-",
     "[Request interrupted by user",
+    "[SYSTEM NOTIFICATION",
+    "Stop hook feedback:",
+    "Base directory for this skill:",
     "Caveat: The messages below were generated by the user while running local commands",
 ];
 
-/// Whether the client wrote the block and not the user.
-pub(super) fn is_of_client(block: &Block) -> bool {
+/// Beginnings of texts that other agents put into user messages.
+const AGENT_TEXTS: &[&str] = &[
+    "<teammate-message",
+    "<agent-message",
+    "<cross-session-message",
+    "<peer-message",
+    "Another Claude session sent a message:",
+    "Another agent sent a message:",
+];
+
+/// Who wrote a block of a line that does not say so itself.
+pub(super) fn author_of(block: &Block) -> Author {
     let Content::Text(text) = &block.content else {
-        return false;
+        return Author::Role;
     };
     let text = text.prefix(200);
     let text = text.trim_start();
-    CLIENT_TEXTS.iter().any(|start| text.starts_with(start))
+    let begins = |starts: &[&str]| starts.iter().any(|start| text.starts_with(start));
+    if begins(CLIENT_TEXTS) {
+        Author::Client
+    } else if begins(AGENT_TEXTS) {
+        Author::Agent
+    } else {
+        Author::Role
+    }
 }
 
-/// A slash command with the words that the user gave to it, as the user typed it: `/review the parser`.
+/// Whether the user wrote none of the block: also no slash command that asks the model for something.
+pub(super) fn is_of_client(block: &Block) -> bool {
+    author_of(block) != Author::Role && command_text(block).is_none()
+}
+
+/// A slash command, as the user typed it: `/review the parser`. Those that the client carries out itself say nothing to
+/// the model.
 pub(super) fn command_text(block: &Block) -> Option<String> {
     let Content::Text(text) = &block.content else {
         return None;
     };
-    if text.encoded_len() > 64 * 1024 {
-        return None;
-    }
-    let text = text.decode();
-    let between = |open: &str, close: &str| {
-        let (_, rest) = text.split_once(open)?;
-        rest.split_once(close).map(|(inside, _)| inside.trim())
-    };
-    let name = between("<command-name>", "</command-name>")?;
-    let arguments = between("<command-args>", "</command-args>")?;
-    (!arguments.is_empty()).then(|| format!("{name} {arguments}"))
+    // Few texts are commands, and those that are not are not decoded.
+    text.prefix(32)
+        .trim_start()
+        .starts_with("<command-")
+        .then_some(())?;
+    let command = slash_command(&text.decode())?;
+    (!command.is_local).then_some(command.text)
 }

@@ -3,7 +3,11 @@
 use std::collections::VecDeque;
 
 use bytestring::ByteString;
-use throughline_transcript::message::Block;
+use throughline_transcript::json::Text;
+use throughline_transcript::message::{Block, Content};
+
+/// How many texts that wait are looked through for the one that is named.
+const QUEUE_SEARCHED_MAX: usize = 256;
 
 /// A session, as its lines are added.
 #[derive(Default)]
@@ -17,6 +21,28 @@ pub(super) struct Session {
     pub(super) delivered: Vec<DeliveredBlock>,
     /// Nodes outside of side chains, in file order.
     pub(super) main: Vec<usize>,
+}
+
+impl Session {
+    /// Takes a text out of the queue: the one that is named, else the oldest. A text that is named and was queued before
+    /// the file begins is known by its name.
+    pub(super) fn take_queued(&mut self, named: Option<Text>) -> Option<Block> {
+        let Some(named) = named else {
+            return self.queue.pop_front();
+        };
+        let name = named.decode();
+        let is_named =
+            |block: &Block| matches!(&block.content, Content::Text(text) if text.decode() == name);
+        match self
+            .queue
+            .iter()
+            .take(QUEUE_SEARCHED_MAX)
+            .position(is_named)
+        {
+            Some(place) => self.queue.remove(place),
+            None => Some(Block::text(named)),
+        }
+    }
 }
 
 /// A text that was given to the model in the middle of its work.

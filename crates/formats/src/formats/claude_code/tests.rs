@@ -86,6 +86,7 @@ fn story(conversation: &Conversation) -> Vec<String> {
         .map(|message| {
             let who = match (message.role, message.author) {
                 (_, Author::Client) => "client",
+                (_, Author::Agent) => "agent",
                 (_, Author::Compaction) => "compaction",
                 (Role::Assistant, _) => "model",
                 _ => "user",
@@ -620,4 +621,307 @@ proptest::proptest! {
             .collect();
         let _ = ClaudeCode.read(&SourceText::from_text(lines.join("\n")));
     }
+}
+
+#[test]
+fn a_command_without_arguments_is_a_request_and_a_local_one_is_none() {
+    let command = |uuid: &str, parent: &str, name: &str| {
+        let text = format!(
+            "<command-message>{name}</command-message>\n<command-name>/{name}</command-name>"
+        );
+        user(uuid, parent, &text)
+    };
+    let body = line(
+        "user",
+        "b",
+        "a",
+        r#""isMeta":true,"message":{"role":"user","content":[{"type":"text","text":"Never sail at night."}]}"#,
+    );
+    check(
+        &[
+            command("a", "", "quay:check"),
+            body,
+            said("c", "b", "m1", "checked"),
+            command("d", "c", "clear"),
+            command("e", "d", "cost"),
+            user(
+                "f",
+                "e",
+                "<command-name>/model</command-name>\n<command-args>big</command-args>",
+            ),
+        ],
+        &[
+            "user: /quay:check",
+            "client: Never sail at night.",
+            "model: checked",
+            "client: <command-message>clear</command-message>\n<command-name>/clear</command-name>",
+            "client: <command-message>cost</command-message>\n<command-name>/cost</command-name>",
+            "client: <command-name>/model</command-name>\n<command-args>big</command-args>",
+        ],
+    );
+}
+
+#[test]
+fn a_line_says_who_wrote_it() {
+    let told = |uuid: &str, parent: &str, rest: &str, text: &str| {
+        line(
+            "user",
+            uuid,
+            parent,
+            &format!(r#"{rest},"message":{{"role":"user","content":{text:?}}}"#),
+        )
+    };
+    let queued = |uuid: &str, parent: &str, rest: &str, text: &str| {
+        let attachment = format!(r#"{{"type":"queued_command","prompt":{text:?}{rest}}}"#);
+        line(
+            "attachment",
+            uuid,
+            parent,
+            &format!(r#""attachment":{attachment}"#),
+        )
+    };
+    check(
+        &[
+            told(
+                "a",
+                "",
+                r#""origin":{"kind":"human"},"promptSource":"typed""#,
+                "typed",
+            ),
+            told("b", "a", r#""promptSource":"sdk""#, "from a program"),
+            told(
+                "c",
+                "b",
+                r#""origin":{"kind":"peer","from":"pilot"}"#,
+                "from a peer",
+            ),
+            told(
+                "d",
+                "c",
+                r#""origin":{"kind":"task-notification"},"promptSource":"system""#,
+                "a task ended",
+            ),
+            told("e", "d", r#""origin":{"kind":"cron"}"#, "it is noon"),
+            told("f", "e", r#""promptSource":"system""#, "a notice"),
+            user(
+                "g",
+                "f",
+                "Another Claude session sent a message:\n<teammate-message teammate_id=\"pilot\">\nhello",
+            ),
+            user(
+                "h",
+                "g",
+                "<teammate-message teammate_id=\"pilot\">\nhello\n</teammate-message>",
+            ),
+            queued("i", "h", "", "typed meanwhile"),
+            queued(
+                "j",
+                "i",
+                r#","commandMode":"task-notification""#,
+                "a task goes on",
+            ),
+            queued(
+                "k",
+                "j",
+                r#","origin":{"kind":"peer"},"isMeta":true"#,
+                "a peer meanwhile",
+            ),
+        ],
+        &[
+            "user: typed",
+            "user: from a program",
+            "agent: from a peer",
+            "client: a task ended",
+            "client: it is noon",
+            "client: a notice",
+            "agent: Another Claude session sent a message:\n<teammate-message teammate_id=\"pilot\">\nhello",
+            "agent: <teammate-message teammate_id=\"pilot\">\nhello\n</teammate-message>",
+            "user: typed meanwhile",
+            "client: a task goes on",
+            "agent: a peer meanwhile",
+        ],
+    );
+}
+
+#[test]
+fn the_queue_gives_the_text_that_is_named() {
+    let queue = |operation: &str, content: &str| {
+        let content = if content.is_empty() {
+            String::new()
+        } else {
+            format!(r#","content":{content:?}"#)
+        };
+        format!(
+            r#"{{"type":"queue-operation","operation":"{operation}","sessionId":"s"{content}}}"#
+        )
+    };
+    let told = |operations: &[String], delivered: &[&str]| {
+        let mut lines = vec![
+            user("a", "", "go"),
+            call("b", "a", "m1", "t1"),
+            result("c", "b", "t1"),
+        ];
+        lines.extend(operations.iter().cloned());
+        lines.push(said("d", "c", "m2", "done"));
+        let mut expected = vec![
+            "user: go".to_owned(),
+            "model: call t1".to_owned(),
+            "user: result t1".to_owned(),
+        ];
+        expected.extend(delivered.iter().map(|text| format!("user: {text}")));
+        expected.push("model: done".to_owned());
+        assert_eq!(story(&only(&lines)), expected);
+    };
+    let both = [queue("enqueue", "first"), queue("enqueue", "second")];
+    let with = |more: &[String]| [&both[..], more].concat();
+    told(
+        &with(&[queue("remove", "second"), queue("popAll", "first")]),
+        &["second"],
+    );
+    told(
+        &with(&[queue("remove", "second"), queue("remove", "first")]),
+        &["second", "first"],
+    );
+    told(
+        &with(&[queue("remove", ""), queue("popAll", "second")]),
+        &["first"],
+    );
+    told(
+        &with(&[queue("dequeue", "second"), queue("remove", "")]),
+        &["first"],
+    );
+    told(
+        &with(&[queue("popAll", "first\nsecond"), queue("remove", "")]),
+        &[],
+    );
+    told(&[queue("remove", "queued before")], &["queued before"]);
+}
+
+#[test]
+fn what_follows_a_compaction_follows_all_that_it_covers() {
+    let compacted = |parent_of_next: &str| {
+        let second = boundary("i", "h", "");
+        [
+            user("a", "", "go"),
+            said("b", "a", "m1", "begun"),
+            line(
+                "attachment",
+                "c",
+                "b",
+                r#""attachment":{"type":"task_reminder"}"#,
+            ),
+            said("d", "c", "m2", "half done"),
+            boundary("e", "d", ""),
+            summary("f", "e"),
+            user("g", "f", "more"),
+            said("h", "g", "m3", "more is done"),
+            second,
+            summary("j", "i"),
+            user("k", parent_of_next, "and now the end"),
+            said("l", "k", "m4", "ended"),
+        ]
+    };
+    let expected = [
+        "user: go",
+        "model: begun",
+        "model: half done",
+        "compaction: what happened",
+        "user: more",
+        "model: more is done",
+        "compaction: what happened",
+        "user: and now the end",
+        "model: ended",
+    ];
+    for parent in ["j", "i", "c", "d", "b", "f", "h", "gone"] {
+        check(&compacted(parent), &expected);
+    }
+}
+
+#[test]
+fn a_fork_at_a_line_that_nobody_said_is_no_rewind() {
+    let expected = [
+        "user: go",
+        "model: port 7443",
+        "user: write it down",
+        "model: written",
+    ];
+    let notices = [
+        line("system", "h", "a", r#""subtype":"stop_hook_summary""#),
+        line("progress", "h", "a", r#""data":{"type":"hook_progress"}"#),
+        line(
+            "attachment",
+            "h",
+            "a",
+            r#""attachment":{"type":"hook_success"}"#,
+        ),
+    ];
+    for notice in notices {
+        check(
+            &[
+                user("a", "", "go"),
+                said("b", "a", "m1", "port 7443"),
+                notice.clone(),
+                user("c", "h", "write it down"),
+                said("d", "c", "m2", "written"),
+            ],
+            &expected,
+        );
+        // The notice comes first, and both follow it.
+        check(
+            &[
+                user("a", "", "go"),
+                notice.clone(),
+                said("b", "h", "m1", "port 7443"),
+                user("c", "h", "write it down"),
+                said("d", "c", "m2", "written"),
+            ],
+            &expected,
+        );
+        // Several in a row.
+        check(
+            &[
+                user("a", "", "go"),
+                said("b", "a", "m1", "port 7443"),
+                notice,
+                line("system", "i", "h", r#""subtype":"turn_duration""#),
+                line("system", "j", "a", r#""subtype":"stop_hook_summary""#),
+                user("c", "j", "write it down"),
+                said("d", "c", "m2", "written"),
+            ],
+            &expected,
+        );
+    }
+    // Words of the user on both sides: they went back.
+    check(
+        &[
+            user("a", "", "go"),
+            said("b", "a", "m1", "port 7443"),
+            user("c", "b", "bad idea"),
+            said("d", "c", "m2", "sure"),
+            line("progress", "h", "b", r#""data":{}"#),
+            user("e", "h", "better idea"),
+            said("f", "e", "m3", "fine"),
+        ],
+        &[
+            "user: go",
+            "model: port 7443",
+            "user: better idea",
+            "model: fine",
+        ],
+    );
+}
+
+#[test]
+fn copies_of_files_are_known_and_say_nothing() {
+    let source = read_text(
+        &[
+            user("a", "", "go"),
+            r#"{"type":"file-history-delta","messageId":"m","snapshotMessageId":"n","trackingPath":"quay.ts","backup":{"version":1}}"#.to_owned(),
+            r#"{"type":"file-history-snapshot","messageId":"m","snapshot":{}}"#.to_owned(),
+            said("b", "a", "m1", "done"),
+        ]
+        .join("\n"),
+    );
+    assert_eq!(source.skipped, []);
+    assert_eq!(story(&source.conversations[0]), ["user: go", "model: done"]);
 }
