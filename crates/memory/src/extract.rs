@@ -31,7 +31,7 @@ use throughline_transcript::json::Text;
 use throughline_transcript::message::{Author, Block, Content, Message, Role, ToolCall};
 
 use crate::cues::{self, Outcome, OutputKind, StatementKind};
-use crate::document::{Item, Memory};
+use crate::document::{Item, Memory, Origin};
 use crate::redact::Redactor;
 
 use answers::Waiting;
@@ -134,9 +134,10 @@ struct Plan {
     steps: Vec<PlanStep>,
 }
 
-/// A statement of the model.
+/// A statement of the model, or an answer of the person to its question.
 struct Statement {
     kind: StatementKind,
+    origin: Origin,
     message: usize,
     at_ms: Option<i64>,
     text: String,
@@ -294,7 +295,9 @@ impl<'r> Extractor<'r> {
                 (Role::System, _) => {
                     self.without_memories(message, &text.decode());
                 }
-                (Role::User, Author::Client) | (Role::Tool, _) => {}
+                (Role::User | Role::Assistant, Author::Agent)
+                | (Role::User, Author::Client)
+                | (Role::Tool, _) => {}
             },
             Content::Compaction(Some(text)) => self.compaction(message, text),
             Content::ToolCall(call) => self.tool_call(message, call),
@@ -355,6 +358,7 @@ impl<'r> Extractor<'r> {
                 &mut self.statements,
                 Statement {
                     kind: statement.kind,
+                    origin: Origin::Assistant,
                     message: self.messages,
                     at_ms: message.at_ms,
                     text: fold(statement.text),

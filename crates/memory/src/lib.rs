@@ -65,6 +65,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod authors;
 pub mod compact;
 pub mod cues;
 pub mod document;

@@ -74,6 +74,7 @@ pub mod refusal;
 pub mod request;
 pub mod splice;
 pub mod text;
+pub mod text_result;
 pub mod tokens;
 pub mod usage;
 pub mod window;

@@ -2,7 +2,7 @@
 //!
 //! An answer that uses tools is one message with calls and results in it; it is split at the results, as
 //! the model exchanged it. Text that was extracted from attached files is given before the message it came with, as the
-//! client's.
+//! client's; text of a file without a name is what the person pasted, and part of their message.
 
 use std::collections::HashMap;
 
@@ -119,10 +119,24 @@ fn add_messages(entry: &Raw, messages: &mut Vec<Message>) {
         }
     };
     let attached: Vec<Raw> = attachments.iter().flat_map(Raw::array).collect();
-    let extracted = attached
-        .iter()
-        .filter_map(|file| chat_message::text_block(&file.field("extracted_content")?));
-    add(Role::User, Author::Client, extracted.collect(), None);
+    let mut extracted = Vec::new();
+    // A long text that a person pastes becomes a file without a name: it is what they said.
+    let mut pasted = Vec::new();
+    for file in &attached {
+        let [text, name] = file.fields(["extracted_content", "file_name"]);
+        let Some(block) = text.as_ref().and_then(chat_message::text_block) else {
+            continue;
+        };
+        match name
+            .as_ref()
+            .map(string)
+            .is_none_or(|name| is_name_of_paste(&name))
+        {
+            true if role == Role::User => pasted.push(block),
+            _ => extracted.push(block),
+        }
+    }
+    add(Role::User, Author::Client, extracted, None);
 
     let mut blocks: Vec<Block> = content
         .as_ref()
@@ -130,14 +144,18 @@ fn add_messages(entry: &Raw, messages: &mut Vec<Message>) {
         .unwrap_or_default();
     blocks
         .retain(|block| !matches!(&block.content, Content::Other(kind) if kind == "token_budget"));
+    blocks
+        .retain(|block| !matches!(&block.content, Content::Text(text) if text.encoded_len() == 0));
     if blocks.is_empty() {
         blocks.extend(text.as_ref().and_then(chat_message::text_block));
     }
-    for file in attached
-        .iter()
-        .cloned()
-        .chain(files.iter().flat_map(Raw::array))
-    {
+    let is_named = |file: &&Raw| {
+        let name = file.field("file_name").as_ref().map(string);
+        !name.is_none_or(|name| is_name_of_paste(&name))
+    };
+    blocks.extend(pasted);
+    let named = attached.iter().filter(is_named).cloned();
+    for file in named.chain(files.iter().flat_map(Raw::array)) {
         blocks.push(file_block(&file));
     }
     let has_results = blocks.iter().any(is_result);
@@ -156,6 +174,12 @@ fn add_messages(entry: &Raw, messages: &mut Vec<Message>) {
     let ends_with_result = part.last().is_some_and(is_result);
     let role = if ends_with_result { Role::User } else { role };
     add(role, Author::Role, part, None);
+}
+
+/// Whether a file has no name of its own: the person pasted its text.
+fn is_name_of_paste(name: &str) -> bool {
+    let name = name.trim();
+    name.is_empty() || matches!(name, "paste.txt" | "pasted.txt" | "Pasted text")
 }
 
 fn is_result(block: &Block) -> bool {
@@ -238,6 +262,29 @@ mod tests {
         User(client): "abc"
         User: "Summarise" document[a.txt] image[p.png]
         "#);
+    }
+
+    #[test]
+    fn pasted_text_is_the_persons() {
+        let of = |text: &str, attachment: &str| {
+            let found = read(&format!(
+                r#"{{"uuid":"1","sender":"human","text":"","content":[{{"type":"text","text":"{text}"}}],"attachments":[{attachment}],"files":[]}}"#
+            ));
+            outline(&found.messages)
+        };
+        let pasted =
+            r#"{"file_name":"","file_size":9,"file_type":"txt","extracted_content":"Oak only."}"#;
+        assert_eq!(of("", pasted), "User: \"Oak only.\"\n");
+        assert_eq!(of("Read on.", pasted), "User: \"Read on.\" \"Oak only.\"\n");
+        let nameless = r#"{"extracted_content":"Oak only."}"#;
+        assert_eq!(of("", nameless), "User: \"Oak only.\"\n");
+        let named = r#"{"file_name":"paste.txt","extracted_content":"Oak only."}"#;
+        assert_eq!(of("", named), "User: \"Oak only.\"\n");
+        let file = r#"{"file_name":"wood.md","extracted_content":"Oak only."}"#;
+        assert_eq!(
+            of("Read it.", file),
+            "User(client): \"Oak only.\"\nUser: \"Read it.\" document[wood.md]\n"
+        );
     }
 
     #[test]

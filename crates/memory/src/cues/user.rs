@@ -147,8 +147,7 @@ pub struct Sentence<'a> {
     pub text: &'a str,
     /// Where it is in the message, in bytes.
     pub range: Range<usize>,
-    /// Whose words they are. Only the person's words, pasted documents and lines of one shape give
-    /// cues, the latter no corrections.
+    /// Whose words they are. Only the person's words and lines of one shape give cues, the latter no corrections.
     pub voice: Voice,
     /// What it says.
     pub cues: Cues,
@@ -171,10 +170,7 @@ pub fn user_sentences(text: &str, circumstances: Circumstances) -> Vec<Sentence<
         let Some(stretch) = text.get(range.clone()) else {
             continue;
         };
-        let is_read = matches!(
-            voice,
-            Voice::Person | Voice::Pasted(PastedKind::Document | PastedKind::Lines)
-        );
+        let is_read = matches!(voice, Voice::Person | Voice::Pasted(PastedKind::Lines));
         if !is_read {
             let trimmed = stretch.trim();
             if !trimmed.is_empty() {

@@ -3,7 +3,7 @@
 use throughline_transcript::message::{Author, Content, Media, Message, Role};
 
 use super::{Extractor, fold, keep};
-use crate::notes;
+use crate::authors::{self, Before};
 
 /// Something that came with a message of the person.
 pub(super) struct Attachment {
@@ -62,7 +62,7 @@ impl Extractor<'_> {
     fn said_with(&self, message: &Message) -> String {
         for text in message.texts() {
             let text = text.prefix(SAID_BYTES_MAX);
-            let text = notes::without_notes(&text);
+            let text = authors::words(&authors::pieces(&text, Before::default())).into_owned();
             if !text.trim().is_empty() {
                 return fold(&self.without_secrets(&text));
             }

@@ -7,7 +7,8 @@ use throughline_transcript::message::{Message, ToolCall, ToolResult};
 
 use super::names::Class;
 use super::tools::{self, Action, FileUse, PlanStep};
-use super::{Extractor, FileWork, Plan, fold, shell};
+use super::{Extractor, FileWork, Plan, SPOKEN_BYTES_MAX, fold, shell};
+use crate::authors::{self, Questions, wording};
 use crate::{cues, notes};
 
 /// A call whose result has not come.
@@ -19,6 +20,8 @@ struct OpenCall {
     why: Option<u32>,
     files: Vec<(String, FileUse)>,
     plan: Option<Vec<PlanStep>>,
+    /// What it asks the person.
+    questions: Option<Questions>,
     /// It runs a command, which may have done something before it fails.
     is_command: bool,
     /// What its command sets.
@@ -39,6 +42,7 @@ impl OpenCall {
             files: Vec::new(),
             plan: None,
             settings: Vec::new(),
+            questions: None,
             is_command: action.command.is_some(),
             applies_patch: action.applies_patch,
             is_known: action.command.is_some() || !action.files.is_empty() || action.plan.is_some(),
@@ -179,6 +183,8 @@ impl Extractor<'_> {
         if let Some(command) = &action.command {
             open.settings = shell::values::read(&self.without_secrets(command));
         }
+        open.questions = Questions::of(call);
+        open.is_known |= wording().is_client_tool(&call.name);
         for (path, file_use) in action.files {
             let path = self.without_secrets(&path).into_owned();
             open.files.push((path, file_use));
@@ -307,11 +313,18 @@ impl Extractor<'_> {
     pub(super) fn tool_result(&mut self, message: &Message, result: &ToolResult) {
         let call = self.open_calls.take(&result.call_id);
         let end = end(result, call.as_ref().map(|(_, call)| call));
+        let mut questions = None;
         if let Some((number, mut call)) = call {
+            questions = call.questions.take();
             if call.applies_patch && end == End::Done {
                 self.add_reported_files(result, &mut call);
             }
             self.close_call(number, call, end);
+        }
+        if end == End::Done
+            && let Some(questions) = questions
+        {
+            return self.answers(message, result, &questions);
         }
         match end {
             End::Denied { is_sure: true } => return self.denied(message, result),
@@ -334,6 +347,17 @@ impl Extractor<'_> {
             let buffer = std::mem::take(&mut self.buffer);
             self.read_output(message, &buffer, &key, result.is_error);
             self.buffer = buffer;
+        }
+    }
+
+    /// Reads the person's answers to the questions of a call.
+    fn answers(&mut self, message: &Message, result: &ToolResult, questions: &Questions) {
+        for text in result.texts().take(1) {
+            let text = text.decode();
+            let text = &text[..text.floor_char_boundary(SPOKEN_BYTES_MAX)];
+            for answer in authors::answers(questions, text) {
+                self.answer(message, &answer.question, &answer.text);
+            }
         }
     }
 

@@ -496,7 +496,7 @@ impl<'a> Packer<'a> {
                         text: excerpt(&statement.text, 180),
                     },
                 };
-                self.add(entry, Origin::Assistant, statement.provenance(), &mut share);
+                self.add(entry, statement.origin, statement.provenance(), &mut share);
             }
         }
     }

@@ -7,8 +7,10 @@ use throughline_transcript::message::Message;
 
 use super::answers::{self, Answer};
 use super::names::Class;
-use super::{Extractor, Remark, fold, keep};
-use crate::cues::{self, Circumstances, Claim, Cue, Cues, Sentence, Voice};
+use super::{Extractor, Remark, Statement, fold, keep};
+use crate::authors::{self, Before, Writer};
+use crate::cues::{self, Circumstances, Claim, Cue, Cues, Sentence, StatementKind, Voice};
+use crate::document::Origin;
 use crate::notes;
 
 /// Where tools are used, a message up to this size is kept whole in the ledger; bytes.
@@ -62,6 +64,8 @@ pub(super) struct Rule {
     pub(super) claim: Claim,
     /// It is meant to last and does not only object: an instruction, a preference or a fact.
     pub(super) is_standing: bool,
+    /// It answers a question of the model's, and is quoted alone.
+    pub(super) is_answer: bool,
     /// The message that says it: index into the requests.
     pub(super) request: usize,
     /// The entry that replaced it: index into the ledger.
@@ -71,12 +75,30 @@ pub(super) struct Rule {
 impl Extractor<'_> {
     pub(super) fn user_text(&mut self, message: &Message, text: &Text) {
         let own = text.decode();
+        let without = self.without_memories(message, &own);
+        let said = self
+            .last_said
+            .and_then(|number| self.texts.get(number as usize))
+            .map(|said| said.text.decode());
+        let before = Before {
+            has_messages: self.messages > 0,
+            has_called: self.last_call.is_some(),
+            said: said.as_deref(),
+        };
+        let pieces = authors::pieces(&without, before);
+        drop(said);
+        for piece in pieces.iter().filter(|piece| piece.writer == Writer::Tool) {
+            self.result_in_text(message, &piece.text);
+        }
+        let words = authors::words(&pieces);
+        let is_silent = pieces.iter().all(|piece| piece.writer == Writer::Tool);
+        if words.is_empty() && is_silent && !pieces.is_empty() {
+            return;
+        }
         if notes::is_note(&own) {
             return;
         }
         self.last_call = None;
-        let without = self.without_memories(message, &own);
-        let words = notes::without_notes(&without);
         if words.trim().is_empty() {
             // A report that the person stopped something says that, and nothing else.
             if cues::interruption(&own).is_some() {
@@ -178,6 +200,7 @@ impl Extractor<'_> {
                 text: fold(sentence.text),
                 confidence,
                 is_standing: is_standing(&sentence.cues),
+                is_answer: false,
                 request: self.requests.len(),
                 superseded_by: None,
             });
@@ -199,6 +222,66 @@ impl Extractor<'_> {
                 sentence.cues.has(Cue::SmallTalk, 50) && !sentence.cues.has(Cue::Request, 30)
             }),
         });
+    }
+
+    /// Reads a result that a client wrote into the user's message as text.
+    fn result_in_text(&mut self, message: &Message, output: &str) {
+        let key = self.last_call.clone().unwrap_or_default();
+        let source = self.source(&key);
+        let number = self.text(message, Class::Result, &Text::plain(output.to_owned()));
+        self.texts[number as usize].source = source;
+        let buffer = std::mem::take(&mut self.buffer);
+        self.read_output(message, &buffer, &key, None);
+        self.buffer = buffer;
+    }
+
+    /// Reads what the person answered to a question of the model's: a decision of theirs, and an entry of the ledger
+    /// where it rules something.
+    pub(super) fn answer(&mut self, message: &Message, question: &str, answer: &str) {
+        let text = format!("{question} {answer}");
+        self.text(message, Class::User, &Text::plain(text));
+        let question = fold(&self.without_secrets(question));
+        let answer = fold(&self.without_secrets(answer));
+        let claim = match question.is_empty() {
+            true => answer.clone(),
+            false => format!("{question} → {answer}"),
+        };
+        keep(
+            &mut self.statements,
+            Statement {
+                kind: StatementKind::Decision,
+                origin: Origin::User,
+                message: self.messages,
+                at_ms: message.at_ms,
+                text: claim.clone(),
+                claim,
+                reason: None,
+                constraint: None,
+                confidence: 100,
+            },
+        );
+        let confidence = cues::user_sentences(&answer, Circumstances::default())
+            .iter()
+            .filter(|sentence| sentence.voice == Voice::Person)
+            .map(ledger_confidence)
+            .max()
+            .unwrap_or(0);
+        let Some(request) = self.requests.len().checked_sub(1) else {
+            return;
+        };
+        if confidence >= LEDGER_MIN {
+            self.rule(Rule {
+                message: self.messages,
+                at_ms: message.at_ms,
+                claim: Claim::of(&answer),
+                text: answer,
+                confidence,
+                is_standing: true,
+                is_answer: true,
+                request,
+                superseded_by: None,
+            });
+        }
     }
 
     /// Whether a sentence, however it is worded, gives another value to what the ledger says.

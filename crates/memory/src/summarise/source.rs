@@ -14,6 +14,7 @@ use throughline_transcript::message::{
 };
 
 use super::order::Redaction;
+use crate::authors::{self, Before, Writer};
 use crate::document::{Memory, Origin};
 use crate::notes;
 use crate::render::restoring;
@@ -121,6 +122,11 @@ impl Source {
                             (_, Author::Compaction) => Kind::Summary,
                             (Role::User, _) if notes::is_note(&text) => Kind::Client,
                             (Role::User, Author::Client | Author::Agent) => Kind::Client,
+                            (Role::User, Author::Role)
+                                if is_of_others(&text, first_index + index) =>
+                            {
+                                Kind::Client
+                            }
                             (Role::User, Author::Role) => Kind::User,
                             (Role::Assistant, _) => Kind::Assistant,
                             (Role::System, _) => Kind::System,
@@ -381,6 +387,17 @@ fn push_leaves(json: &str, lines: &mut String) {
         Ok(value) => push_value(&value, lines),
         Err(_) => lines.push_str(json),
     }
+}
+
+/// Whether no word of a user message is the person's.
+fn is_of_others(text: &str, index: usize) -> bool {
+    let before = Before {
+        has_messages: index > 0,
+        has_called: false,
+        said: Some(""),
+    };
+    let pieces = authors::pieces(text, before);
+    !pieces.is_empty() && pieces.iter().all(|piece| piece.writer != Writer::Person)
 }
 
 fn push_value(value: &Value, lines: &mut String) {

@@ -47,6 +47,24 @@ fn calls_and_results_in_text_are_turned_into_blocks() {
     );
 }
 
+#[test]
+fn results_of_native_calls_can_be_text() {
+    check(
+        r#"[{"role":"user","content":"<task>go</task>"},
+{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"read_file","input":{"path":"a"}},{"type":"tool_use","id":"t2","name":"read_file","input":{"path":"b"}}]},
+{"role":"user","content":[{"type":"text","text":"[read_file for 'a'] Result:\nNever touch a."},{"type":"text","text":"[read_file for 'b'] Result:"},{"type":"text","text":"Never touch b."}]},
+{"role":"assistant","content":[{"type":"tool_use","id":"t3","name":"attempt_completion","input":{"result":"done"}}]},
+{"role":"user","content":[{"type":"text","text":"[attempt_completion] Result:\nThe user has provided feedback on the results. Consider their input to continue the task, and then attempt completion again.\n<feedback>\nnot yet\n</feedback>"},{"type":"text","text":"[read_file for 'c'] Result:\nis asked of nobody"}]}]"#,
+        &[
+            "user: go",
+            "model: call t1 read_file + call t2 read_file",
+            "user: result t1 Never touch a. + result t2 Never touch b.",
+            "model: call t3 attempt_completion",
+            "user: result t3 The user has provided feedback on the results. Consider their input to continue the task, and then attempt completion again.\n<feedback>\nnot yet\n</feedback> + not yet + [read_file for 'c'] Result:\nis asked of nobody",
+        ],
+    );
+}
+
 /// What the user says in the result of a call, as blocks of the API and as XML have it.
 #[track_caller]
 fn check_words(tool: &str, result: &str, expected: Option<&str>) {

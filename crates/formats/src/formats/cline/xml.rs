@@ -12,6 +12,7 @@ use std::collections::HashSet;
 use bytestring::ByteString;
 use throughline_transcript::json::{Raw, Text, write_string};
 use throughline_transcript::message::{Author, Block, Content, ToolCall, ToolInput, ToolResult};
+use throughline_transcript::text_result;
 
 /// Names of tools whose calls can occur as XML in a text.
 const TOOLS: &[&str] = &[
@@ -51,8 +52,10 @@ const PARAMETERS_MAX: usize = 64;
 #[derive(Default)]
 pub(super) struct PendingCalls {
     unnamed: Vec<ByteString>,
-    /// Ids and names.
+    /// Ids and names. Their results can be text, too.
     named: Vec<(ByteString, ByteString)>,
+    /// Ids of those that have a result.
+    answered: Vec<ByteString>,
 }
 
 /// Takes the calls out of the texts of a response. There is no id in XML: a call and its result have an empty one.
@@ -193,16 +196,16 @@ fn parameters(text: &str) -> ToolInput {
 pub(super) fn parted(blocks: Vec<Block>, pending: &mut PendingCalls) -> Vec<(Author, Vec<Block>)> {
     let mut parts = Parts::default();
     // The heading of a result can be a separate block; then the next text is the result.
-    let mut is_headed = false;
-    let mut headed = String::new();
+    let mut headed: Option<(ByteString, String)> = None;
     for block in blocks {
         let text = match &block.content {
             Content::Text(text) if text.encoded_len() <= TEXT_BYTES_MAX => text.decode(),
             Content::ToolResult(result) => {
+                pending.answered.push(result.call_id.clone());
                 let tool = pending.tool_of(&result.call_id);
                 let said = result
                     .texts()
-                    .find_map(|text| words_in_result(tool, &text.decode()));
+                    .find_map(|text| text_result::words(tool, &text.decode()).map(str::to_owned));
                 parts.add(Author::Role, block);
                 parts.add_words(said);
                 continue;
@@ -215,17 +218,20 @@ pub(super) fn parted(blocks: Vec<Block>, pending: &mut PendingCalls) -> Vec<(Aut
         let trimmed = text.trim_start();
         if NOTICES.iter().any(|start| trimmed.starts_with(start)) {
             parts.add(Author::Client, block);
-        } else if let Some((tool, output)) = result_heading(trimmed)
-            && pending.take(tool)
+        } else if let Some((tool, output)) = text_result::heading(trimmed)
+            && let Some(id) = pending.take(tool)
         {
-            is_headed = output.is_empty();
-            headed = tool.to_owned();
-            if !is_headed {
-                parts.add_result(tool, output);
+            if output.is_empty() {
+                headed = Some((id, tool.to_owned()));
+            } else {
+                parts.add_result(id, tool, output);
             }
-        } else if std::mem::take(&mut is_headed) {
-            parts.add_result(&headed, trimmed);
-        } else if let Some(words) = SPEECH.iter().find_map(|tag| whole_element(trimmed, tag)) {
+        } else if let Some((id, tool)) = headed.take() {
+            parts.add_result(id, &tool, trimmed);
+        } else if let Some(words) = text_result::SPEECH
+            .iter()
+            .find_map(|tag| text_result::whole_element(trimmed, tag))
+        {
             let content = Content::Text(words.to_owned().into());
             parts.add(
                 Author::Role,
@@ -238,17 +244,24 @@ pub(super) fn parted(blocks: Vec<Block>, pending: &mut PendingCalls) -> Vec<(Aut
             parts.add(Author::Role, block);
         }
     }
-    if is_headed {
-        parts.add_result(&headed, "");
+    if let Some((id, tool)) = headed {
+        parts.add_result(id, &tool, "");
     }
     parts.0
 }
 
 impl PendingCalls {
-    /// Whether `tool` waits for its result; then no longer.
-    fn take(&mut self, tool: &str) -> bool {
-        let place = self.unnamed.iter().position(|name| name == tool);
-        place.map(|place| self.unnamed.remove(place)).is_some()
+    /// The id of a call of `tool` that waits for its result, empty for a call in XML; it waits no longer.
+    fn take(&mut self, tool: &str) -> Option<ByteString> {
+        if let Some(place) = self.unnamed.iter().position(|name| name == tool) {
+            self.unnamed.remove(place);
+            return Some(ByteString::new());
+        }
+        let waits =
+            |(id, name): &&(ByteString, ByteString)| name == tool && !self.answered.contains(id);
+        let id = self.named.iter().find(waits)?.0.clone();
+        self.answered.push(id.clone());
+        Some(id)
     }
 
     /// The tool that a call with this id is of; nothing where that is not known.
@@ -269,7 +282,7 @@ impl Parts {
         }
     }
 
-    fn add_result(&mut self, tool: &str, output: &str) {
+    fn add_result(&mut self, call_id: ByteString, tool: &str, output: &str) {
         let output = output.trim();
         let is_error = output
             .starts_with("The tool execution failed")
@@ -280,13 +293,13 @@ impl Parts {
             vec![Block::text(output.to_owned())]
         };
         let result = ToolResult {
-            call_id: ByteString::new(),
+            call_id,
             content,
             is_error,
             is_server_side: false,
         };
         self.add(Author::Role, Block::new(Content::ToolResult(result)));
-        self.add_words(words_in_result(tool, output));
+        self.add_words(text_result::words(tool, output).map(str::to_owned));
     }
 
     fn add_words(&mut self, words: Option<String>) {
@@ -304,73 +317,6 @@ const NOTICES: &[&str] = &[
     "[TASK RESUMPTION]",
     "# task_progress",
 ];
-
-/// Elements that hold what the user said.
-const SPEECH: &[&str] = &["task", "feedback", "answer", "user_message"];
-
-/// Tool and output of a text that begins like `[read_file for 'a.rs'] Result:`.
-fn result_heading(text: &str) -> Option<(&str, &str)> {
-    let rest = text.strip_prefix('[')?;
-    let line = rest.lines().next()?;
-    let at = line.find("] Result:")?;
-    let tool = line[..at].split(' ').next()?;
-    Some((tool, rest[at + "] Result:".len()..].trim()))
-}
-
-/// Tools whose results begin with third-party text: a file, a page, a server. Nothing in them is the user's.
-const TOOLS_OF_OTHERS: &[&str] = &[
-    "access_mcp_resource",
-    "browser_action",
-    "codebase_search",
-    "fetch_instructions",
-    "read_file",
-    "use_mcp_tool",
-    "web_fetch",
-    "web_search",
-];
-
-/// What Cline and Roo write before the user's words, where a result begins with it.
-const LEADS: &[&str] = &[
-    "The user denied this operation and provided the following feedback:",
-    "The user approved this operation and provided the following context:",
-    "The user provided the following feedback:",
-    "The user has provided feedback on the results. Consider their input to continue the task, and then attempt completion again.",
-    "The user provided feedback on the condensed conversation summary:",
-    "You seem to be having trouble proceeding. The user has provided the following feedback to help guide you:",
-];
-
-/// How the result of a command begins that keeps running while the user writes something. The result contains its
-/// output, then the user's words.
-const RUNNING: &str = "Command is still running in the user's terminal.";
-const SAID_MEANWHILE: &str = "The user provided the following feedback:";
-
-/// The user's words about a call, which Cline writes into its result: as the whole result, after one of Cline's own
-/// sentences at the beginning, or at the end of a command that keeps running. The output of a tool is not searched.
-fn words_in_result(tool: &str, output: &str) -> Option<String> {
-    if TOOLS_OF_OTHERS.contains(&tool) || tool.is_empty() {
-        return None;
-    }
-    let output = output.trim();
-    let element = match LEADS.iter().find_map(|lead| output.strip_prefix(lead)) {
-        Some(rest) => rest,
-        None if output.starts_with(RUNNING) => output.rsplit_once(SAID_MEANWHILE)?.1,
-        None => output,
-    };
-    let words = SPEECH
-        .iter()
-        .find_map(|tag| whole_element(element.trim(), tag))?;
-    (!words.is_empty()).then(|| words.to_owned())
-}
-
-/// The inside of a text that is one element.
-fn whole_element<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
-    let rest = text
-        .strip_prefix('<')?
-        .strip_prefix(tag)?
-        .strip_prefix('>')?;
-    let inside = rest.trim_end().strip_suffix(&format!("</{tag}>"))?;
-    Some(inside.trim())
-}
 
 #[cfg(test)]
 mod tests {

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::{PastedKind, Voice};
+
 /// So many lines in a row, at least.
 const LINES_MIN: usize = 5;
 /// A line with fewer words has no shape.
@@ -84,4 +86,62 @@ fn words(line: &str) -> Vec<String> {
         })
         .filter(|word| !word.is_empty())
         .collect()
+}
+
+/// Lines between lines of code or of a log, fewer than these and without a blank line around them, are part of it.
+pub(super) fn join_code(
+    text: &str,
+    stretches: Vec<(Range<usize>, Voice)>,
+) -> Vec<(Range<usize>, Voice)> {
+    /// So many lines around them, at least.
+    const AROUND_MIN: usize = 4;
+    /// So many lines between them, at most.
+    const BETWEEN_MAX: usize = 3;
+    let lines = |range: &Range<usize>| {
+        let lines = text.get(range.clone()).unwrap_or_default().lines();
+        lines.filter(|line| !line.trim().is_empty()).count()
+    };
+    let is_pasted = |stretch: &(Range<usize>, Voice)| {
+        matches!(stretch.1, Voice::Pasted(PastedKind::Code | PastedKind::Log))
+            && !text
+                .get(stretch.0.clone())
+                .unwrap_or_default()
+                .contains("```")
+    };
+    let mut joined: Vec<(Range<usize>, Voice)> = Vec::with_capacity(stretches.len());
+    let mut rest = stretches.into_iter().peekable();
+    // Lines of the pasted stretch that `joined` ends with; 0 if it ends with another one.
+    let mut before = 0;
+    while let Some(stretch) = rest.next() {
+        let own = lines(&stretch.0);
+        let is_between = stretch.1 == Voice::Person
+            && before > 0
+            && own <= BETWEEN_MAX
+            && rest.peek().is_some_and(|next| {
+                let around = before + lines(&next.0);
+                is_pasted(next) && around >= AROUND_MIN && around > own
+            });
+        if is_between && let Some((last, _)) = joined.last_mut() {
+            last.end = stretch.0.end;
+            before += own;
+            continue;
+        }
+        let is_code = is_pasted(&stretch);
+        match joined.last_mut() {
+            Some((last, voice)) if is_code && before > 0 && last.end == stretch.0.start => {
+                *voice = if *voice == stretch.1 {
+                    *voice
+                } else {
+                    Voice::Pasted(PastedKind::Log)
+                };
+                last.end = stretch.0.end;
+                before += own;
+            }
+            _ => {
+                before = if is_code { own } else { 0 };
+                joined.push(stretch);
+            }
+        }
+    }
+    joined
 }

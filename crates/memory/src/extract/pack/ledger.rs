@@ -93,7 +93,7 @@ impl Packer<'_> {
 
     pub(super) fn is_in_ledger(&self, rule: &Rule) -> bool {
         // The first message is quoted as the goal: only what it rules explicitly is repeated.
-        let least = if rule.request == 0 {
+        let least = if rule.request == 0 && !rule.is_answer {
             EXPLICIT_MIN
         } else {
             LEDGER_AT_WORK_MIN
@@ -109,7 +109,8 @@ impl Packer<'_> {
         let holds = extractor.ledger[request.rules.clone()]
             .iter()
             .all(|rule| rule.superseded_by.is_none());
-        let is_whole = request.is_short
+        let is_whole = !rule.is_answer
+            && request.is_short
             && holds
             && if self.is_chat() {
                 request.is_all_rules && cues::is_labelled(&request.text)
@@ -117,7 +118,9 @@ impl Packer<'_> {
                 // The first message is quoted among the requests in any case: it is the goal. So is the open one.
                 rule.request > 0 && !self.is_open_latest(rule.request)
             };
-        let text = if is_whole {
+        let text = if rule.is_answer {
+            rule.text.clone()
+        } else if is_whole {
             self.in_context(rule.request, &request.text)
         } else {
             self.in_context(rule.request, &rule.text)
