@@ -996,11 +996,8 @@ fn inputs_that_cannot_be_read_are_named() {
     for budget in ["0", "abc", "-3", ""] {
         refused(&["compact", &session, "--budget", budget], 2, &["--budget"]);
     }
-    refused(
-        &["compact", &session, "--budget", "3"],
-        2,
-        &["3 tokens are too few", "use --budget"],
-    );
+    // A budget has no minimum.
+    assert!(printed(&["compact", &session, "--budget", "3"]).contains("sailings.csv"));
     refused(
         &["compact", &session, "--keep-tail", "some"],
         2,
