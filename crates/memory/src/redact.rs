@@ -25,6 +25,7 @@
 //! ```
 
 mod key_block;
+mod named;
 mod rule;
 mod value;
 
@@ -36,6 +37,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 pub use rule::RuleError;
 use rule::{Rule, Span};
+use value::Kind;
 
 /// How much of a text a rule's pattern looks at from its keyword on, in bytes. Bounds the work per keyword.
 const WINDOW_BYTES: usize = 2048;
@@ -179,7 +181,7 @@ impl Redactor {
                 }
                 let after = found.last().map_or(0, |(range, _)| range.end);
                 found.extend(
-                    self.secret_at(text, hit.start(), after, rule, &mut tried[index])
+                    self.secret_at(text, hit.range(), after, rule, &mut tried[index])
                         .map(|range| (range, index)),
                 );
             }
@@ -214,20 +216,28 @@ impl Redactor {
             .collect()
     }
 
-    /// The secret that `rule` sees at its keyword, which begins at `start`. `after` is the end of an earlier finding;
+    /// The secret that `rule` sees at its keyword `hit`. `after` is the end of an earlier finding;
     /// `tried` is moved to where the rule may be tried next.
     fn secret_at(
         &self,
         text: &str,
-        start: usize,
+        hit: Range<usize>,
         after: usize,
         rule: &Rule,
         tried: &mut usize,
     ) -> Option<Range<usize>> {
+        let mut start = hit.start;
         if rule.boundary && !is_boundary(text.as_bytes(), start)
             || rule.is_harmless_after(text.as_bytes(), start)
         {
             return None;
+        }
+        let mut name = None;
+        if rule.span == Some(Span::Named) {
+            let found = named::at(text, hit)?;
+            start = found.range.end;
+            *tried = start;
+            name = Some(found);
         }
         let end = text.floor_char_boundary(start.saturating_add(WINDOW_BYTES));
         let captures = rule
@@ -240,23 +250,29 @@ impl Redactor {
             Some(Span::KeyBlockEnd) => {
                 return key_block::to_end(text, after, start, start + whole.end());
             }
-            None => {}
+            Some(Span::Named) | None => {}
         }
         let (secret, is_bare) = match (captures.name("secret"), captures.name("bare")) {
             (Some(secret), _) => (secret, false),
             (None, Some(bare)) => (bare, true),
             (None, None) => (whole, false),
         };
+        let kind = match &name {
+            Some(name) if captures.name("apart").is_none() => name.kind,
+            Some(name) if name.is_telling || name.is_option => Kind::DrawnApart,
+            Some(_) => return None,
+            None => rule.value,
+        };
         // A pattern counts bytes and may stop within a character.
         let range = text.floor_char_boundary(start + secret.start())
             ..text.ceil_char_boundary(start + secret.end());
         let place = value::Place {
             text,
-            start,
+            start: name.map_or(start, |name| name.range.start),
             value: value::trim(text, range, is_bare),
             is_bare,
         };
-        if !value::accepts(rule.value, &place, rule.entropy) {
+        if !value::accepts(kind, &place, rule.entropy) {
             if place.value.len() >= LONG_VALUE_BYTES {
                 *tried = place.value.end;
             }
@@ -339,5 +355,7 @@ fn run_of_token_bytes(bytes: &[u8]) -> usize {
         .count()
 }
 
+#[cfg(test)]
+mod corpus;
 #[cfg(test)]
 mod tests;

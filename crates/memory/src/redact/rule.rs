@@ -81,6 +81,8 @@ pub(super) enum Span {
     KeyBlock,
     /// The match ends a key block, whose beginning may be missing.
     KeyBlockEnd,
+    /// The keyword is a word in the name of the secret; the pattern begins at the end of the name.
+    Named,
 }
 
 /// A text with a secret in it.

@@ -23,6 +23,10 @@ pub(super) enum Kind {
     RandomNotUuid,
     /// What follows `Authorization:` or `Cookie:`.
     Header,
+    /// What a machine has drawn and the name of a secret tells: 8 characters or more that make no words.
+    Drawn,
+    /// As `Drawn`, where no sign joins it to the name.
+    DrawnApart,
 }
 
 /// Where a value was found.
@@ -187,7 +191,9 @@ pub(super) fn accepts(kind: Kind, place: &Place<'_>, entropy_min: f64) -> bool {
     let is_code = place.is_bare && traits.is_dotted_path || traits.is_path;
     let has_form = match kind {
         Kind::Any => true,
-        Kind::Password => !is_code && is_password(value, &traits, place),
+        Kind::Password => {
+            !is_code && is_password(value, &traits, place) || is_told(value, &traits, place)
+        }
         Kind::Option => {
             !is_code
                 && traits.letters > 0
@@ -209,6 +215,12 @@ pub(super) fn accepts(kind: Kind, place: &Place<'_>, entropy_min: f64) -> bool {
                 && (traits.digits > 0
                     || value.ends_with('=')
                     || value.len() >= 12 && traits.humps >= 3)
+        }
+        Kind::Drawn => !(place.is_bare && traits.is_dotted_path) && is_drawn(value, &traits),
+        Kind::DrawnApart => {
+            value.len() >= RANDOM_BYTES_MIN
+                && !(place.is_bare && traits.is_dotted_path)
+                && is_drawn(value, &traits)
         }
     };
     has_form && (entropy_min <= 0.0 || entropy(value) >= entropy_min) && !is_placeholder(value)
@@ -295,7 +307,8 @@ fn is_word(part: &str) -> bool {
 
 /// Whether a call, an index or a path continues after the value.
 fn is_called(text: &str, end: usize) -> bool {
-    matches!(text.as_bytes().get(end), Some(b'(' | b'[' | b'{' | b'<'))
+    matches!(text.as_bytes().get(end), Some(b'(' | b'[' | b'{'))
+        || text[end..].starts_with('<') && !text[end..].starts_with("</")
         || text[end..].starts_with("::")
 }
 
@@ -393,6 +406,97 @@ fn is_random(value: &str, traits: &Traits) -> bool {
                 && entropy(value) >= 3.8
                 && traits.has_mixed_run)
         && entropy(value) >= 3.0
+}
+
+/// Whether a value next to the name of a password was drawn by a machine. What looks like a path may be base64.
+fn is_told(value: &str, traits: &Traits, place: &Place<'_>) -> bool {
+    value.len() >= 16 && !(place.is_bare && traits.is_dotted_path) && is_drawn(value, traits)
+}
+
+/// Whether the value is no name, path or word: most of it is in runs that change between letters and digits, or between
+/// cases, as words do not.
+fn is_drawn(value: &str, traits: &Traits) -> bool {
+    const DRAWN_BYTES_MIN: usize = 8;
+    const BASE32_BYTES_MIN: usize = 16;
+    let bytes = value.as_bytes();
+    if bytes.len() < DRAWN_BYTES_MIN
+        || traits.letters == 0
+        || !bytes.iter().all(u8::is_ascii_graphic)
+        || value.contains("://")
+        || [":", "./", "../", "~/"]
+            .iter()
+            .any(|start| value.starts_with(start))
+        || value.strip_prefix('/').is_some_and(|path| {
+            let first = path.split('/').next().unwrap_or(path);
+            first.len() < path.len() && first.bytes().all(|byte| byte.is_ascii_lowercase())
+        })
+    {
+        return false;
+    }
+    if bytes.len() >= BASE32_BYTES_MIN
+        && bytes.len() % 8 == 0
+        && bytes
+            .iter()
+            .all(|byte| matches!(byte, b'A'..=b'Z' | b'2'..=b'7'))
+        && entropy(value) >= 3.0
+    {
+        return true;
+    }
+    let mixed: usize = value
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|part| is_mixed(part.as_bytes()))
+        .map(str::len)
+        .sum();
+    let has_sign_runs =
+        traits.symbols >= 2 && traits.digits >= 2 && traits.uppers >= 1 && bytes.len() >= 10;
+    (mixed >= 6 && mixed * 2 >= bytes.len()
+        || has_sign_runs && !value.contains(['(', '{', '[', '<', '$'])
+        || bytes.len() % 4 == 0 && value.ends_with('=') && traits.humps >= 1)
+        && entropy(value) >= 2.5
+}
+
+/// Whether a run of letters and digits is no word and no number.
+fn is_mixed(part: &[u8]) -> bool {
+    let class = |byte: &u8| match byte {
+        b'0'..=b'9' => 0,
+        b'A'..=b'Z' => 1,
+        _ => 2,
+    };
+    let changes = part
+        .windows(2)
+        .filter(|pair| (pair[0].is_ascii_digit()) != (pair[1].is_ascii_digit()))
+        .count();
+    let turns = part
+        .windows(2)
+        .filter(|pair| class(&pair[0]) != class(&pair[1]))
+        .count();
+    let has = |wanted: u8| part.iter().any(|byte| class(byte) == wanted);
+    if !(has(1) && has(2)) {
+        return part.len() >= 4 && (changes >= 3 || part.len() < 10 && changes >= 2);
+    }
+    // Words: four letters and more of one case, or after a capital.
+    let (mut wordy, mut run) = (0, 0);
+    for (at, byte) in part.iter().enumerate() {
+        let before = at.checked_sub(1).map(|at| class(&part[at]));
+        run = match (before, class(byte)) {
+            (_, 0) => 0,
+            (Some(before), now) if before == now => run + 1,
+            (Some(1), 2) => 2,
+            _ => 1,
+        };
+        wordy += match run {
+            4 => 4,
+            5.. => 1,
+            _ => 0,
+        };
+    }
+    let uppers = part.iter().filter(|byte| byte.is_ascii_uppercase()).count();
+    // Names have a capital per word.
+    let has_many_capitals = part.len() >= 12 && uppers * 10 >= part.len() * 3;
+    part.len() >= 4
+        && turns >= 3
+        && turns * 4 >= part.len()
+        && (has_many_capitals || wordy * 3 < part.len() * 2)
 }
 
 fn is_uuid(value: &str) -> bool {
