@@ -306,3 +306,9 @@ fn answers_have_their_questions() {
     }
     assert_eq!(asked("Bash", one), None);
 }
+
+#[test]
+fn a_wish_to_talk_about_questions_says_nothing_yet() {
+    let refused = "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\nThe user wants to clarify these questions.\n    Start by asking them.";
+    assert_eq!(crate::cues::denial(refused), Some(""));
+}

@@ -21,6 +21,9 @@ const DENIALS: [&str; 12] = [
 /// What a client adds behind the person's words.
 const ADDED: &str = "\n\nNote: The user's next message may contain";
 
+/// What a client says in the person's place when they want to talk about questions before they answer them.
+const CLARIFIES: &str = "The user wants to clarify these questions";
+
 /// Of a denial, what precedes the person's words; bytes.
 const PREAMBLE_BYTES_MAX: usize = 1000;
 
@@ -59,8 +62,12 @@ pub fn denial(result: &str) -> Option<&str> {
         .filter_map(|mark| Some(head.find(mark)? + mark.len()))
         .min()
         .map_or("", |end| &text[end..]);
-    let said = said.split(ADDED).next().unwrap_or(said);
-    Some(said.trim())
+    let said = said.split(ADDED).next().unwrap_or(said).trim();
+    Some(if said.starts_with(CLARIFIES) {
+        ""
+    } else {
+        said
+    })
 }
 
 /// Whether a result says at its beginning that its call has failed.

@@ -523,6 +523,7 @@ fn is_code(line: &str) -> bool {
         || trimmed.starts_with("[{")
         || trimmed.starts_with("</")
         || trimmed.starts_with("<?xml")
+        || trimmed.starts_with("// ")
     {
         return true;
     }
