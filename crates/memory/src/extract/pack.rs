@@ -28,6 +28,7 @@ use crate::verify::RELATIVE_TO;
 use passages::Groups;
 pub(super) use passages::Preparation;
 
+use super::answers::Answer;
 use super::excerpt::{self, Part, excerpt};
 use super::tools::PlanState;
 use super::{Extractor, Statement, rank};
@@ -123,6 +124,8 @@ struct Packer<'a> {
     root_finder: memchr::memmem::Finder<'static>,
     /// The names below that folder as they are shown.
     relatives: HashMap<&'a str, usize>,
+    /// What the model has just answered, and which requests that answers.
+    last_answer: Option<(Answer, Vec<usize>)>,
     /// Values that the person has since changed.
     stale: Vec<StaleValue>,
     /// Words of the focus, in lower case.
@@ -154,6 +157,7 @@ impl<'a> Packer<'a> {
             root_finder: memchr::memmem::Finder::new(&root).into_owned(),
             root,
             relatives,
+            last_answer: extractor.answered(extractor.is_waiting),
             stale: stale_values(extractor),
             focus: focus_words(limit.focus.unwrap_or("")),
             left: limit.tokens,

@@ -19,6 +19,8 @@ const SHORT_BYTES_MAX: usize = 240;
 const LEDGER_MIN: u8 = 30;
 /// Marks before the first word that are kept with it, bytes.
 const LEAD_BYTES_MAX: usize = 4;
+/// Signs behind the last word that are kept with it, bytes.
+const TRAIL_BYTES_MAX: usize = 8;
 /// A sentence beyond this length is not looked at for a changed value, bytes.
 const CHANGE_BYTES_MAX: usize = 300;
 /// How sure it is that a sentence which changes an entry of the ledger is one itself.
@@ -154,7 +156,13 @@ impl Extractor<'_> {
                 from = injected.range.end;
             }
         }
-        words.push_str(&text[from..last.range.end.max(from)]);
+        let end = last.range.end.max(from);
+        words.push_str(&text[from..end]);
+        // So does a sign behind the last one.
+        let trail = text[end..].trim_end();
+        if trail.len() <= TRAIL_BYTES_MAX && !trail.contains('\n') {
+            words.push_str(trail);
+        }
         let folded = fold(&words);
         if folded.is_empty() {
             return;

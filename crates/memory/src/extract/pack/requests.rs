@@ -109,8 +109,8 @@ impl Packer<'_> {
         if let Some(answer) = &self.extractor.requests[request].answer {
             return Some(answer.clone());
         }
-        let (answer, answered) = self.extractor.answered(self.extractor.is_waiting)?;
-        answered.contains(&request).then_some(answer)
+        let (answer, answered) = self.last_answer.as_ref()?;
+        answered.contains(&request).then(|| answer.clone())
     }
 
     /// The answer in about so many characters. The last one is quoted with the state, where there is room for it.

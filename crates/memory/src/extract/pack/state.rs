@@ -46,8 +46,8 @@ impl Packer<'_> {
             // It is with the request that it answers.
             return;
         }
-        let texts = match extractor.answered(extractor.is_waiting) {
-            Some((answer, _)) => answer.texts,
+        let texts = match &self.last_answer {
+            Some((answer, _)) => answer.texts.clone(),
             None => vec![last],
         };
         for text in texts {
