@@ -21,7 +21,7 @@ use throughline_transcript::digest::{Chain, message_digest};
 use throughline_transcript::message::Message;
 
 use crate::document::Memory;
-use crate::extract::{Extractor, Limit, excerpt, takes_the_place};
+use crate::extract::{Extractor, Limit, excerpt, learn, redact_memory, takes_the_place};
 use crate::redact::Redactor;
 use crate::render::{markdown, object, restoring};
 use crate::update::merge_linked;
@@ -152,8 +152,16 @@ fn build(
     fresh: &[Message],
     options: &Options<'_>,
 ) -> RenderedMemory {
+    // A value that is secret in one place is secret in every other: all of them are known before anything is read.
+    let mut redactor = options.redactor.map(Cow::Borrowed);
+    if let Some(redactor) = &mut redactor {
+        for message in covered.iter().chain(fresh) {
+            learn(redactor, message);
+        }
+    }
+    let redactor = redactor.as_deref();
     let mut extractor = Extractor::new();
-    if let Some(redactor) = options.redactor {
+    if let Some(redactor) = redactor {
         extractor = extractor.with_redactor(redactor);
     }
     if let Some(cwd) = options.cwd {
@@ -161,8 +169,9 @@ fn build(
     }
     let mut prior = options.prior.cloned();
     if let Some(prior) = &mut prior {
-        if let Some(redactor) = options.redactor {
-            redact(prior, redactor);
+        if let Some(redactor) = redactor {
+            // It may have been made without taking secrets out, by hand, or before one was known.
+            redact_memory(prior, redactor);
         }
         extractor = extractor.after(prior, chain);
     }
@@ -174,19 +183,6 @@ fn build(
         extractor.note_answers(prior);
     }
     fit(&extractor, prior.as_ref(), options)
-}
-
-/// A prior memory may have been made without taking secrets out, or by hand.
-fn redact(prior: &mut Memory, redactor: &Redactor) {
-    for text in prior
-        .items
-        .iter_mut()
-        .flat_map(|item| item.entry.texts_mut())
-    {
-        if let Cow::Owned(redacted) = redactor.redact(text) {
-            *text = redacted;
-        }
-    }
 }
 
 /// Makes the memory smaller until its rendering keeps to the cap.

@@ -28,7 +28,7 @@ use std::collections::HashMap;
 
 use throughline_transcript::digest::{Chain, message_digest};
 use throughline_transcript::json::Text;
-use throughline_transcript::message::{Author, Block, Content, Message, Role, ToolCall};
+use throughline_transcript::message::{Author, Block, Content, Message, Role, ToolCall, ToolInput};
 
 use crate::cues::{self, Outcome, OutputKind, StatementKind};
 use crate::document::{Item, Memory, Origin};
@@ -64,7 +64,8 @@ const LEDGER_AT_WORK_MIN: u8 = 40;
 
 /// Builds memories from messages.
 pub struct Extractor<'r> {
-    redactor: Option<&'r Redactor>,
+    /// Learns the secrets of the conversation: its own copy from the first one on.
+    redactor: Option<Cow<'r, Redactor>>,
     messages: usize,
     turns: usize,
     until_ms: Option<i64>,
@@ -178,6 +179,52 @@ struct ErrorReport {
     resolution: Option<String>,
 }
 
+/// Learns the secrets in a text, and takes them out if there are any.
+fn learned(redactor: &mut Cow<'_, Redactor>, text: &str) -> Option<String> {
+    if !redactor.has_secret(text) {
+        return None;
+    }
+    redactor.to_mut().learn(text);
+    Some(redactor.redact(text).into_owned())
+}
+
+/// Learns the secrets in all texts of a message.
+pub(crate) fn learn(redactor: &mut Cow<'_, Redactor>, message: &Message) {
+    let mut learn = |text: &str| {
+        if redactor.has_secret(text) {
+            redactor.to_mut().learn(text);
+        }
+    };
+    for block in &message.blocks {
+        match &block.content {
+            Content::Text(text) => learn(&text.decode()),
+            Content::ToolCall(call) => match &call.input {
+                ToolInput::Json(input) => learn(input.as_str()),
+                ToolInput::Text(input) => learn(&input.decode()),
+            },
+            Content::ToolResult(result) => {
+                for text in result.texts() {
+                    learn(&text.decode());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Takes the secrets out of a memory.
+pub(crate) fn redact_memory(memory: &mut Memory, redactor: &Redactor) {
+    for text in memory
+        .items
+        .iter_mut()
+        .flat_map(|item| item.entry.texts_mut())
+    {
+        if let Cow::Owned(redacted) = redactor.redact(text) {
+            *text = redacted;
+        }
+    }
+}
+
 impl Default for Extractor<'_> {
     fn default() -> Self {
         Self::new()
@@ -230,10 +277,11 @@ impl Extractor<'_> {
 }
 
 impl<'r> Extractor<'r> {
-    /// Takes secrets out of every text before it is looked at.
+    /// Takes secrets out of every text before it is looked at. What it finds once it knows from then on, whatever
+    /// stands beside it, and memories made later have no secret that an earlier text gave away.
     #[must_use]
     pub fn with_redactor(mut self, redactor: &'r Redactor) -> Self {
-        self.redactor = Some(redactor);
+        self.redactor = Some(Cow::Borrowed(redactor));
         self
     }
 
@@ -323,8 +371,8 @@ impl<'r> Extractor<'r> {
         } else if buffer.len() > SPOKEN_BYTES_MAX {
             buffer.truncate(line_end(&buffer, SPOKEN_BYTES_MAX));
         }
-        if let Some(redactor) = self.redactor
-            && let Cow::Owned(redacted) = redactor.redact(&buffer)
+        if let Some(redactor) = &mut self.redactor
+            && let Some(redacted) = learned(redactor, &buffer)
         {
             buffer = redacted;
             kept = Text::plain(buffer.clone());
@@ -388,9 +436,18 @@ impl<'r> Extractor<'r> {
     }
 
     fn without_secrets<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        match self.redactor {
+        match &self.redactor {
             Some(redactor) => redactor.redact(text),
             None => Cow::Borrowed(text),
+        }
+    }
+
+    /// Takes out what was learned to be a secret after it was read.
+    fn redact_again(&self, memory: &mut Memory) {
+        if let Some(redactor) = &self.redactor
+            && redactor.learned() > 0
+        {
+            redact_memory(memory, redactor);
         }
     }
 

@@ -25,16 +25,18 @@
 //! ```
 
 mod key_block;
+mod known;
 mod named;
 mod rule;
 mod value;
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
+use known::KnownSecrets;
 pub use rule::RuleError;
 use rule::{Rule, Span};
 use value::Kind;
@@ -56,15 +58,18 @@ const MARKER_START: &str = "[redacted:";
 /// The rules' source, as it is built in.
 const EMBEDDED: &str = include_str!("../data/redaction.toml");
 
-/// Finds secrets and replaces them by markers. Build it once: it is cheap to use and costly to make.
-#[derive(Debug)]
+/// Finds secrets and replaces them by markers. Build it once: it is cheap to use and to clone, and costly to make.
+///
+/// A clone can [`learn`](Self::learn) the secrets of one conversation. From then on it finds them in every text.
+#[derive(Clone, Debug)]
 pub struct Redactor {
-    rules: Vec<Rule>,
+    rules: Arc<Vec<Rule>>,
     /// All keywords and the start of a marker.
-    keywords: AhoCorasick,
+    keywords: Arc<AhoCorasick>,
     /// For every keyword the indices of its rules; none for the start of a marker.
-    rules_of_keyword: Vec<Vec<usize>>,
+    rules_of_keyword: Arc<Vec<Vec<usize>>>,
     key: [u8; blake3::KEY_LEN],
+    known: KnownSecrets,
 }
 
 /// A secret in a text.
@@ -96,7 +101,7 @@ impl Redactor {
     /// The first thing that is wrong in the rules, patterns included.
     pub fn with_rules(rules: &str) -> Result<Self, RuleError> {
         let redactor = Self::build(rules)?;
-        for rule in &redactor.rules {
+        for rule in redactor.rules.iter() {
             rule.compile()?;
         }
         Ok(redactor)
@@ -131,9 +136,10 @@ impl Redactor {
             .kind(Some(AhoCorasickKind::DFA))
             .build(&keywords)?;
         Ok(Self {
-            rules,
-            keywords,
-            rules_of_keyword,
+            rules: Arc::new(rules),
+            keywords: Arc::new(keywords),
+            rules_of_keyword: Arc::new(rules_of_keyword),
+            known: KnownSecrets::default(),
             key: blake3::derive_key("throughline redaction marker 1", b""),
         })
     }
@@ -162,30 +168,41 @@ impl Redactor {
         redacted
     }
 
+    /// Remembers the secrets that the rules find in a text, to find them again where nothing tells what they are.
+    ///
+    /// Only values are kept that cannot be ordinary words, and a limited number. They are kept in memory as they are, never
+    /// written anywhere.
+    pub fn learn(&mut self, text: &str) {
+        for (range, rule) in self.detect(text, &mut Vec::new()) {
+            let value = &text[range];
+            if self.rules[rule].id.starts_with("cookie") {
+                for (_, value) in value.split(';').filter_map(|part| part.split_once('=')) {
+                    self.known.add(value, rule);
+                }
+            } else {
+                self.known.add(value, rule);
+            }
+        }
+    }
+
+    /// Whether there is a secret in a text.
+    #[must_use]
+    pub fn has_secret(&self, text: &str) -> bool {
+        !self.find(text).is_empty()
+    }
+
+    /// How many secrets it has learned; the number only grows.
+    #[must_use]
+    pub fn learned(&self) -> usize {
+        self.known.len()
+    }
+
     /// The secrets in a text, in order and apart from each other. The content of a marker is none.
     #[must_use]
     pub fn find(&self, text: &str) -> Vec<Finding<'_>> {
         let mut markers: Vec<Range<usize>> = Vec::new();
-        let mut found: Vec<(Range<usize>, usize)> = Vec::new();
-        // For every rule, up to where it need not be tried again.
-        let mut tried = vec![0; self.rules.len()];
-        for hit in self.keywords.find_overlapping_iter(text) {
-            let rules = &self.rules_of_keyword[hit.pattern().as_usize()];
-            if rules.is_empty() {
-                markers.extend(marker_at(text, hit.start()));
-            }
-            for &index in rules {
-                let rule = &self.rules[index];
-                if hit.start() < tried[index] || !rule.can_follow(text.as_bytes(), hit.end()) {
-                    continue;
-                }
-                let after = found.last().map_or(0, |(range, _)| range.end);
-                found.extend(
-                    self.secret_at(text, hit.range(), after, rule, &mut tried[index])
-                        .map(|range| (range, index)),
-                );
-            }
-        }
+        let mut found = self.detect(text, &mut markers);
+        self.known.find(text, &mut found);
         found.sort_unstable_by_key(|(range, _)| range.start);
         let mut merged: Vec<(Range<usize>, usize)> = Vec::with_capacity(found.len());
         for (range, rule) in found {
@@ -214,6 +231,31 @@ impl Redactor {
                 rule: &self.rules[rule].id,
             })
             .collect()
+    }
+
+    /// What the rules find, with their indices, and where markers are. The findings may overlap.
+    fn detect(&self, text: &str, markers: &mut Vec<Range<usize>>) -> Vec<(Range<usize>, usize)> {
+        let mut found: Vec<(Range<usize>, usize)> = Vec::new();
+        // For every rule, up to where it need not be tried again.
+        let mut tried = vec![0; self.rules.len()];
+        for hit in self.keywords.find_overlapping_iter(text) {
+            let rules = &self.rules_of_keyword[hit.pattern().as_usize()];
+            if rules.is_empty() {
+                markers.extend(marker_at(text, hit.start()));
+            }
+            for &index in rules {
+                let rule = &self.rules[index];
+                if hit.start() < tried[index] || !rule.can_follow(text.as_bytes(), hit.end()) {
+                    continue;
+                }
+                let after = found.last().map_or(0, |(range, _)| range.end);
+                found.extend(
+                    self.secret_at(text, hit.range(), after, rule, &mut tried[index])
+                        .map(|range| (range, index)),
+                );
+            }
+        }
+        found
     }
 
     /// The secret that `rule` sees at its keyword `hit`. `after` is the end of an earlier finding;

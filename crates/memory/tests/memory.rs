@@ -13,6 +13,7 @@ mod memory {
     mod languages;
     mod limits;
     mod requests;
+    mod secrets;
     mod summaries;
     mod updates;
 }

@@ -80,16 +80,10 @@ impl Extractor<'_> {
         if !self.requests.is_empty() {
             return;
         }
-        let redactor = self.redactor;
         let number = self.messages;
         for (mut entry, origin, status) in said.into_iter().take(ITEMS_MAX) {
             for text in entry.texts_mut() {
-                if let Some(redactor) = redactor
-                    && let Cow::Owned(redacted) = redactor.redact(text)
-                {
-                    *text = redacted;
-                }
-                *text = excerpt(&fold(text), ITEM_CHARACTERS_MAX);
+                *text = excerpt(&fold(&self.without_secrets(text)), ITEM_CHARACTERS_MAX);
             }
             let id = Item::id_for(entry.section(), number, entry.text());
             if entry.text().is_empty() || self.earlier.iter().any(|item| item.id == id) {

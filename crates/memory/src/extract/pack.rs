@@ -72,10 +72,12 @@ impl Extractor<'_> {
     /// The memory of everything read so far, in at most `limit` tokens of Markdown.
     #[must_use]
     pub fn memory(&self, limit: &Limit<'_>) -> Memory {
-        let memory = Packer::new(self, limit).run();
+        let mut memory = Packer::new(self, limit).run();
+        self.redact_again(&mut memory);
         let Some(mut earlier) = self.earlier_memory() else {
             return memory;
         };
+        self.redact_again(&mut earlier);
         self.note_answers(&mut earlier);
         let merged = merge_linked(&earlier, memory, &takes_the_place);
         crate::update::fit(merged, limit.tokens, limit.count).memory

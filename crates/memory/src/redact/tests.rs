@@ -9,7 +9,7 @@ fn redact(text: &str) -> String {
 fn every_rule_keeps_to_its_examples() {
     let redactor = Redactor::with_rules(EMBEDDED).unwrap();
     let mut wrong = Vec::new();
-    for rule in &redactor.rules {
+    for rule in redactor.rules.iter() {
         assert!(!rule.finds.is_empty(), "{} has no example", rule.id);
         for example in &rule.finds {
             let secret = example.secret.concat();

@@ -499,6 +499,25 @@ fn is_mixed(part: &[u8]) -> bool {
         && (has_many_capitals || wordy * 3 < part.len() * 2)
 }
 
+/// Whether it can be nothing but this secret, wherever it stands: no word, name or version.
+pub(super) fn is_unmistakable(value: &str) -> bool {
+    const BYTES_MIN: usize = 10;
+    const WORDS_MIN: usize = 11;
+    if value.contains(char::is_whitespace) {
+        return value.split_whitespace().count() >= WORDS_MIN;
+    }
+    let traits = Traits::of(value);
+    let is_mixed = traits.letters > 0
+        && traits.digits > 0
+        && (traits.symbols > 0
+            || traits.changes >= 2 && traits.uppers > 0 && traits.letters > traits.uppers);
+    value.len() >= BYTES_MIN
+        && !traits.is_path
+        && !traits.is_dotted_path
+        && !is_placeholder(value)
+        && (is_mixed || is_random(value, &traits) || is_drawn(value, &traits))
+}
+
 fn is_uuid(value: &str) -> bool {
     value.len() == 36
         && value.bytes().enumerate().all(|(at, byte)| match at {

@@ -79,7 +79,8 @@ const PART_TOKENS_MIN: usize = 128;
 impl Job {
     /// Begins a job. It has its first step at once.
     #[must_use]
-    pub fn new(order: Order) -> Self {
+    pub fn new(mut order: Order) -> Self {
+        order.redaction = order.redaction.learning(&order.messages);
         let source = Source::new(&order.messages, order.first_index, &order.redaction);
         let reader = Reader::new(&source, order.limits.result_bytes_max, order.archive);
         let new_tokens: usize = source

@@ -8,6 +8,7 @@ use throughline_transcript::message::Message;
 
 use super::prompts::Prompts;
 use crate::document::Memory;
+use crate::extract::learn;
 use crate::redact::Redactor;
 
 /// Counts the tokens of a text, as the model does that will read the memory.
@@ -169,6 +170,22 @@ impl Redaction {
             Self::Off => Cow::Borrowed(text),
             Self::Embedded => Redactor::embedded().redact(text),
             Self::With(redactor) => redactor.redact(text),
+        }
+    }
+
+    /// The same that also finds the secrets of these messages where nothing tells what they are.
+    pub(super) fn learning(self, messages: &[Message]) -> Self {
+        let mut redactor = match &self {
+            Self::Off => return self,
+            Self::Embedded => Cow::Borrowed(Redactor::embedded()),
+            Self::With(redactor) => Cow::Borrowed(&**redactor),
+        };
+        for message in messages {
+            learn(&mut redactor, message);
+        }
+        match redactor {
+            Cow::Owned(redactor) => Self::With(Arc::new(redactor)),
+            Cow::Borrowed(_) => self,
         }
     }
 }
