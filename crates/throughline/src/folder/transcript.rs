@@ -1,10 +1,12 @@
 //! The transcript as lines of JSON, added to as the session grows.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use throughline_memory::redact::Redactor;
 use throughline_store::{SessionId, Store, StoredMessage};
@@ -47,7 +49,7 @@ struct Line<'a> {
     results: Vec<ResultLine>,
     /// Tells whether the store still has the same messages.
     digest: String,
-    /// The message as it was received.
+    /// The message as it was received, without secrets.
     #[serde(skip_serializing_if = "Option::is_none")]
     original: Option<Box<RawValue>>,
 }
@@ -196,11 +198,12 @@ fn line(row: &StoredMessage) -> String {
         calls: Vec::new(),
         results: Vec::new(),
         digest: hex(&row.digest),
-        original: RawValue::from_string(original).ok(),
+        original: None,
     };
     if let Some(message) = &message {
         read(message, &mut line);
     }
+    line.original = without_secrets(original);
     // Names, numbers and text: this cannot fail.
     let mut json = serde_json::to_string(&line).unwrap_or_default();
     json.push('\n');
@@ -238,6 +241,41 @@ fn read<'a>(message: &'a Message, line: &mut Line<'a>) {
         }
     }
     line.text = texts.join("\n");
+}
+
+/// A message without secrets. A marker that would break its JSON is set string by string instead.
+fn without_secrets(original: String) -> Option<Box<RawValue>> {
+    let redactor = Redactor::embedded();
+    let redacted = match redactor.redact(&original) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(redacted) => Some(redacted),
+    };
+    let Some(redacted) = redacted else {
+        return RawValue::from_string(original).ok();
+    };
+    RawValue::from_string(redacted).ok().or_else(|| {
+        let mut value: Value = serde_json::from_str(&original).ok()?;
+        redact_strings(&mut value, redactor);
+        serde_json::value::to_raw_value(&value).ok()
+    })
+}
+
+/// Takes the secrets out of every string. The parser limits how deep values are.
+fn redact_strings(value: &mut Value, redactor: &Redactor) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(redacted) = redactor.redact(text) {
+                *text = redacted;
+            }
+        }
+        Value::Array(values) => values
+            .iter_mut()
+            .for_each(|value| redact_strings(value, redactor)),
+        Value::Object(fields) => fields
+            .values_mut()
+            .for_each(|value| redact_strings(value, redactor)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// The text as the JSON that it is, or as a string.

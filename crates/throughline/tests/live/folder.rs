@@ -310,6 +310,8 @@ async fn the_transcript_follows_the_session() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     assert_eq!(lines.len(), 3);
+    assert!(!world.read("transcript.jsonl").contains(&key));
+    assert!(lines[2]["original"].is_object());
     assert_eq!(
         lines[1],
         serde_json::json!({
