@@ -434,7 +434,7 @@ fn is_drawn(value: &str, traits: &Traits) -> bool {
         return false;
     }
     if bytes.len() >= BASE32_BYTES_MIN
-        && bytes.len() % 8 == 0
+        && bytes.len().is_multiple_of(8)
         && bytes
             .iter()
             .all(|byte| matches!(byte, b'A'..=b'Z' | b'2'..=b'7'))
@@ -451,7 +451,7 @@ fn is_drawn(value: &str, traits: &Traits) -> bool {
         traits.symbols >= 2 && traits.digits >= 2 && traits.uppers >= 1 && bytes.len() >= 10;
     (mixed >= 6 && mixed * 2 >= bytes.len()
         || has_sign_runs && !value.contains(['(', '{', '[', '<', '$'])
-        || bytes.len() % 4 == 0 && value.ends_with('=') && traits.humps >= 1)
+        || bytes.len().is_multiple_of(4) && value.ends_with('=') && traits.humps >= 1)
         && entropy(value) >= 2.5
 }
 
