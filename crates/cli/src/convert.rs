@@ -14,8 +14,8 @@ use throughline_transcript::wire::Wire;
 use uuid::Uuid;
 
 use crate::arguments::{self, ConvertTo};
-use crate::compact::MemoryMaker;
 use crate::error::{Ending, Failure, Kind};
+use crate::memory_maker::MemoryMaker;
 use crate::output::Console;
 use crate::progress::Progress;
 use crate::{config, output, selection, words};

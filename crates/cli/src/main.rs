@@ -23,6 +23,7 @@ mod inspect;
 mod listening;
 mod man;
 mod markdown;
+mod memory_maker;
 mod model;
 mod models;
 mod output;

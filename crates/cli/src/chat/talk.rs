@@ -407,7 +407,7 @@ impl<'a> Talk<'a> {
             .root
             .as_deref()
             .or(self.config.root.as_deref());
-        let folder = folder.unwrap_or_else(|| std::path::Path::new("."));
+        let folder = folder.unwrap_or_else(|| Path::new("."));
         let root = Root::open(folder).map_err(|error| {
             Failure::new(
                 Kind::Arguments,

@@ -915,7 +915,7 @@ async fn two_sessions_do_not_share_a_folder() {
             .map(|name| fs::read_to_string(place.path().join(name)).ok())
     };
     let before = files();
-    let folder = throughline::folder::Folder::new(place.path());
+    let folder = Folder::new(place.path());
     assert_eq!(folder.owner().unwrap(), Some(id));
 
     let other = world.session().folder(place.path()).start().await.unwrap();
