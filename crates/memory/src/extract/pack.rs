@@ -228,6 +228,7 @@ impl<'a> Packer<'a> {
         if self.left > self.limit.tokens / 50 {
             self.references(&mut groups);
         }
+        self.late_remarks();
         // What is left goes to answers.
         self.longer_answers(self.left, self.limit.tokens);
         let mut memory = self.empty();

@@ -4,7 +4,7 @@
 //!
 //! | section | place in the object |
 //! | --- | --- |
-//! | task | `task`: the open requests, or the latest one if none is open, a line each; the others are in `current_state`, a line `Answered: request → answer` each |
+//! | task | `task`: the open requests, or the first and the latest one if none is open, a line each; the others are in `current_state`, a line `Answered: request → answer` each |
 //! | current state, completed work | `current_state`: the state first, then a line `Done: ...` for each piece of work |
 //! | decisions | `key_decisions` |
 //! | corrections | `key_decisions` too, after the decisions: the user's words as `decision`, `said by the user` as `reason`, and in `constraint` that they hold until the user says otherwise, or what replaced them |
@@ -134,7 +134,10 @@ impl From<&Memory> for ObjectForm {
             holding(Section::Task).partition(|item| item.status == Status::Active);
         let mut task: Vec<String> = open.into_iter().map(says).collect();
         if task.is_empty() {
-            task.extend(answered.pop().map(says));
+            // The first request is the goal, the latest one is where the work is.
+            let latest = answered.pop();
+            let goal = (!answered.is_empty()).then(|| answered.remove(0));
+            task.extend(goal.into_iter().chain(latest).map(says));
         }
         let current_state: Vec<String> = holding(Section::CurrentState)
             .map(says)

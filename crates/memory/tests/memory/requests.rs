@@ -354,3 +354,22 @@ fn a_reference_stays_with_what_it_refers_to() {
         &["go ahead", "Shall I replace the fuse?"],
     );
 }
+
+/// A chat that asks nothing is not forgotten where there is little room.
+#[test]
+fn a_small_memory_of_a_chat_is_never_empty() {
+    let answer = "The table of dates is read by hand before lunch. ".repeat(60);
+    let conversation = [
+        user("Question 1."),
+        assistant(&answer),
+        user("Question 2."),
+        assistant(&answer),
+    ];
+    for budget in [200, 300, 600, 1_000] {
+        let memory = memory_of(&conversation, budget).memory;
+        assert!(
+            find(&memory, Section::Task, "Question 2.").is_some(),
+            "{budget}"
+        );
+    }
+}

@@ -38,7 +38,12 @@ impl Packer<'_> {
     }
 
     /// What the person asked for: the latest, the first, then from the newest to the oldest.
-    pub(super) fn requests(&mut self, mut share: usize) {
+    pub(super) fn requests(&mut self, share: usize) {
+        self.requests_with_remarks(share, !self.is_small());
+    }
+
+    /// The requests, and what only told something, where it is wanted.
+    fn requests_with_remarks(&mut self, mut share: usize, has_remarks: bool) {
         let requests = &self.extractor.requests;
         let Some(latest) = requests.len().checked_sub(1) else {
             return;
@@ -64,10 +69,17 @@ impl Packer<'_> {
             // What only tells something is a remark: there is room for it later.
             let is_remark = self.is_chat() && !request.asks && is_answered;
             let is_left_out = request.is_small_talk || is_rule && is_settled && index > 0;
-            if index != latest && is_left_out || is_remark && self.is_small() {
+            if index != latest && is_left_out || is_remark && !has_remarks {
                 continue;
             }
             self.request(index, &mut share);
+        }
+    }
+
+    /// What the person only told, in the room that a small memory has left.
+    pub(super) fn late_remarks(&mut self) {
+        if self.is_small() && self.is_chat() {
+            self.requests_with_remarks(self.left, true);
         }
     }
 
