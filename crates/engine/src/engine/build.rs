@@ -32,6 +32,11 @@ pub(super) enum TailSize {
 
 /// No memory takes less, tokens: what says that it is one takes most of that.
 const MEMORY_TOKENS_MIN: u64 = 100;
+/// A memory has at most one token for this many that it covers, its predecessor included: by default, the cap is the
+/// same share of the window.
+const COVERED_PER_MEMORY_TOKEN: u64 = 20;
+/// The room of a memory of little: requests and rules in the user's words.
+const DRAFT_TOKENS_MIN: u64 = 300;
 
 impl Engine {
     /// Orders a memory if one is due.
@@ -196,6 +201,14 @@ impl Engine {
         let Some(chain) = self.live.chain_at(first) else {
             return false;
         };
+        let tokens = self
+            .live
+            .tokens_from(first)
+            .saturating_sub(self.live.tokens_from(cut));
+        let prior_tokens = prior.as_ref().map_or(0, |prior| prior.tokens);
+        // A memory that is hardly smaller than what it covers is refused, or saves nothing.
+        let covered = prior_tokens + tokens;
+        let share = covered / COVERED_PER_MEMORY_TOKEN;
         let order = BuildOrder {
             ticket: self.builds.next_ticket(),
             epoch: self.epoch,
@@ -203,13 +216,13 @@ impl Engine {
             chain,
             first,
             messages: self.live.between(first, cut).into(),
-            tokens_max: self.settings.memory_tokens_max,
+            tokens_max: share
+                .max(prior_tokens)
+                .max(DRAFT_TOKENS_MIN)
+                .min(covered * 3 / 4)
+                .min(self.settings.memory_tokens_max),
             focus,
         };
-        let tokens = self
-            .live
-            .tokens_from(first)
-            .saturating_sub(self.live.tokens_from(cut));
         self.event(EngineEvent::BuildStarted {
             ticket: order.ticket,
             kind: BuildKind::Draft,

@@ -110,7 +110,7 @@ fn after_two_swaps_an_update_is_dropped_or_overtaken() {
         settings.compactor = CompactorChoice::Extractive;
         settings.hard = Mark::Tokens(5_000);
     });
-    more(&mut world, 6..20);
+    more(&mut world, 6..40);
     assert!(world.swaps() >= 2);
     let (memory, cover) = (world.memory().clone(), world.engine.status().cover);
     let (_, order) = world.updates.remove(0);
