@@ -35,6 +35,8 @@ const MEMORY_TOKENS_MIN: u64 = 100;
 /// A memory has at most one token for this many that it covers, its predecessor included: by default, the cap is the
 /// same share of the window.
 const COVERED_PER_MEMORY_TOKEN: u64 = 20;
+/// The smallest cap by default, tokens.
+const MEMORY_CAP_MIN: u64 = 400;
 /// The room of a memory of little: requests and rules in the user's words.
 const DRAFT_TOKENS_MIN: u64 = 300;
 
@@ -209,6 +211,11 @@ impl Engine {
         // A memory that is hardly smaller than what it covers is refused, or saves nothing.
         let covered = prior_tokens + tokens;
         let share = covered / COVERED_PER_MEMORY_TOKEN;
+        // The smallest cap, that of a small window, is not cut any further.
+        let least = match self.settings.memory_tokens_max {
+            cap @ ..=MEMORY_CAP_MIN => cap,
+            _ => DRAFT_TOKENS_MIN,
+        };
         let order = BuildOrder {
             ticket: self.builds.next_ticket(),
             epoch: self.epoch,
@@ -218,7 +225,7 @@ impl Engine {
             messages: self.live.between(first, cut).into(),
             tokens_max: share
                 .max(prior_tokens)
-                .max(DRAFT_TOKENS_MIN)
+                .max(least)
                 .min(covered * 3 / 4)
                 .min(self.settings.memory_tokens_max),
             focus,

@@ -189,13 +189,18 @@ impl<'a> Packer<'a> {
         self.left = self.left.saturating_sub(self.cost(&overhead) + margin);
         self.latest_request();
         self.ledger(Holds::Yes);
+        if self.is_small() {
+            // What is still to be done comes before what was answered.
+            self.next_steps(self.share(20));
+        }
         self.requests(match (self.is_chat(), self.focus.is_empty()) {
             (true, true) => self.left * 3 / 4,
             (true, false) => self.share(25),
+            (false, _) if self.is_small() => self.share(45),
             (false, _) => self.share(28),
         });
         self.state();
-        self.next_steps();
+        self.next_steps(self.share(7));
         self.files();
         self.unsure_files();
         self.errors();
@@ -398,9 +403,8 @@ impl<'a> Packer<'a> {
     }
 
     /// Open steps of the plan, and what the model said last about what comes next.
-    fn next_steps(&mut self) {
+    fn next_steps(&mut self, mut share: usize) {
         let extractor = self.extractor;
-        let mut share = self.share(7);
         if let Some(plan) = &extractor.plan {
             for step in plan
                 .steps
