@@ -91,6 +91,23 @@ impl<'a> Lines<'a> {
         self.tape.root(self.source)
     }
 
+    /// Hands every record to `add`, with its line, and reports those that it does not take as skipped. Whether it took one.
+    pub(crate) fn read_records(
+        &mut self,
+        reason: &str,
+        mut add: impl FnMut(View<'_>, usize) -> bool,
+    ) -> bool {
+        let mut is_found = false;
+        while let Some(line) = self.advance() {
+            if add(self.record(), line) {
+                is_found = true;
+            } else {
+                self.reject(reason);
+            }
+        }
+        is_found
+    }
+
     /// Reports the current record as skipped, for formats that find something in it that is not theirs.
     pub fn reject(&mut self, reason: &str) {
         let bytes = self.record().as_str().len();

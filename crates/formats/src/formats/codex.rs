@@ -57,11 +57,9 @@ impl Format for Codex {
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
         let mut rollout = Rollout::default();
         let mut lines = Lines::new(source, OPAQUE);
-        while let Some(line) = lines.advance() {
-            if !rollout.add(lines.record(), line) {
-                lines.reject("not a record of a Codex rollout");
-            }
-        }
+        lines.read_records("not a record of a Codex rollout", |record, line| {
+            rollout.add(record, line)
+        });
         if !rollout.is_found {
             return Err(ReadError::NotThatFormat {
                 format: self.name(),

@@ -48,11 +48,9 @@ impl Format for CodexExec {
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
         let mut thread = Thread::default();
         let mut lines = Lines::new(source, OPAQUE);
-        while let Some(line) = lines.advance() {
-            if !thread.add(lines.record(), line) {
-                lines.reject("not an event of codex exec");
-            }
-        }
+        lines.read_records("not an event of codex exec", |record, line| {
+            thread.add(record, line)
+        });
         if !thread.is_found {
             return Err(ReadError::NotThatFormat {
                 format: self.name(),

@@ -63,11 +63,9 @@ impl Format for CopilotCli {
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
         let mut session = Session::default();
         let mut lines = Lines::new(source, OPAQUE);
-        while let Some(line) = lines.advance() {
-            if !session.add(lines.record(), line) {
-                lines.reject("not an event of GitHub Copilot CLI");
-            }
-        }
+        lines.read_records("not an event of GitHub Copilot CLI", |record, line| {
+            session.add(record, line)
+        });
         if !session.is_found {
             return Err(ReadError::NotThatFormat {
                 format: self.name(),

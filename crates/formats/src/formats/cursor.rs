@@ -63,15 +63,10 @@ impl Format for Cursor {
             return Ok(found);
         }
         let mut conversation = Conversation::default();
-        let mut is_found = false;
         let mut lines = Lines::new(source, OPAQUE);
-        while let Some(line) = lines.advance() {
-            if add(&mut conversation, lines.record(), line) {
-                is_found = true;
-            } else {
-                lines.reject("not a record of a Cursor transcript");
-            }
-        }
+        let is_found = lines.read_records("not a record of a Cursor transcript", |record, line| {
+            add(&mut conversation, record, line)
+        });
         if !is_found {
             return Err(ReadError::NotThatFormat {
                 format: self.name(),

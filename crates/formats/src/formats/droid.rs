@@ -46,15 +46,10 @@ impl Format for Droid {
 
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
         let mut conversation = Conversation::default();
-        let mut is_found = false;
         let mut lines = Lines::new(source, OPAQUE);
-        while let Some(line) = lines.advance() {
-            if add(&mut conversation, lines.record(), line) {
-                is_found = true;
-            } else {
-                lines.reject("not a record of Droid");
-            }
-        }
+        let is_found = lines.read_records("not a record of Droid", |record, line| {
+            add(&mut conversation, record, line)
+        });
         if !is_found {
             return Err(ReadError::NotThatFormat {
                 format: self.name(),

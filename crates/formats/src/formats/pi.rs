@@ -57,11 +57,9 @@ impl Format for Pi {
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
         let mut session = Session::default();
         let mut lines = Lines::new(source, OPAQUE);
-        while let Some(line) = lines.advance() {
-            if !session.add(lines.record(), line) {
-                lines.reject("not an entry of a pi session");
-            }
-        }
+        lines.read_records("not an entry of a pi session", |record, line| {
+            session.add(record, line)
+        });
         if !session.is_found {
             return Err(ReadError::NotThatFormat {
                 format: self.name(),

@@ -52,11 +52,9 @@ impl Format for Qwen {
     fn read(&self, source: &SourceText) -> Result<Source, ReadError> {
         let mut session = Session::default();
         let mut lines = Lines::new(source, OPAQUE);
-        while let Some(line) = lines.advance() {
-            if !session.add(lines.record(), line) {
-                lines.reject("not a record of Qwen Code");
-            }
-        }
+        lines.read_records("not a record of Qwen Code", |record, line| {
+            session.add(record, line)
+        });
         if session.main.is_empty() && session.agents.is_empty() {
             return Err(ReadError::NotThatFormat {
                 format: self.name(),
